@@ -68,10 +68,7 @@ impl<S: Simulation> Background<S> {
 }
 
 impl<S: Simulation> Channels<S> {
-    /// Starts the worker, which ends when the channels are dropped.
-    ///
-    /// # Errors
-    /// If the system cannot start a thread.
+    /// The worker ends when the channels are dropped.
     fn open() -> io::Result<Self> {
         let (todo, jobs) = bounded::<Box<Rebuild<S>>>(1);
         let (results, done) = bounded(1);

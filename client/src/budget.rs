@@ -5,8 +5,9 @@
 //! ```
 //!
 //! The costs come from a least-squares fit to the last advances, weighted towards the newest, so that a frame's fixed
-//! cost is not attributed to its steps. A repeated step (a step of a rebuild) costs less if the game's loops reuse
-//! results ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client measures.
+//! cost is not attributed to its steps. A repeated step (in a tick that was predicted before) costs less if the game's
+//! loops reuse results ([`Effects::each`](twinstep_core::Effects::each)). Invariant: no clock is read here; the client
+//! measures.
 
 use std::ops::Sub;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use twinstep_core::bounds::{LEAD_MAX, nanos};
 /// The default maximum number of steps per advance. At 60 Hz it allows a burst of confirmed ticks and a rebuild of the
 /// whole lead.
 pub const BUDGET_TICKS: u32 = 160;
-/// The part of a frame's time that the session may take by default.
+/// The default time for an advance.
 pub(crate) const FRAME_TIME: Duration = Duration::from_millis(4);
 /// The smallest budget of a frame, however expensive its steps are. Without a step, no cost would be measured and no
 /// tick would be shown.
@@ -24,9 +25,9 @@ const TICKS_MIN: u32 = 2;
 /// The largest budget of a frame, and the budget before the first measurement.
 const TICKS_MAX: u32 = BUDGET_TICKS;
 const NEWEST: f64 = 1.0 / 64.0;
-/// An advance that takes more than this many frame times was interrupted, and counts as exactly this long.
+/// An advance that takes more than this many times its budget was interrupted, and counts as exactly this long.
 const INTERRUPTED: f64 = 8.0;
-/// The variance of steps below which the whole time is attributed to the steps.
+/// The variance of the number of steps below which the whole time is attributed to the steps.
 const VARIANCE_MIN: f64 = 0.25;
 const STEP_MIN_S: f64 = 1e-7;
 
@@ -38,14 +39,15 @@ pub(crate) const REPEATED_MIN: u32 = 4;
 pub(crate) struct StepCounts {
     /// Steps of confirmed ticks, and of ticks that had not been predicted before.
     pub(crate) new: u64,
-    /// Steps of rebuilds, if the game has loops that reuse results. Otherwise they count as new steps.
+    /// Steps of rebuilds in ticks that had been predicted before, if the game has loops that reuse results. Otherwise
+    /// they count as new steps.
     pub(crate) repeated: u64,
 }
 
 impl Sub for StepCounts {
     type Output = StepCounts;
 
-    /// The steps since `before`, which may come from an earlier session.
+    /// Saturates, because a session that ends has no steps.
     fn sub(self, before: StepCounts) -> StepCounts {
         StepCounts {
             new: self.new.saturating_sub(before.new),
@@ -121,7 +123,6 @@ impl StepBudget {
         (((self.frame_s - idle) / costs.new) as u32).clamp(TICKS_MIN, TICKS_MAX)
     }
 
-    /// The cost of a repeated step. A new step costs [`NEW_STEP`].
     pub(crate) fn repeated_cost(&self) -> u32 {
         let share = self.costs().map_or(1.0, |costs| costs.repeated / costs.new);
         ((share * f64::from(NEW_STEP)).round() as u32).clamp(REPEATED_MIN, NEW_STEP)
@@ -180,8 +181,9 @@ pub(crate) const BURST_TICKS: u32 = 64;
 
 /// The number of ticks that the authority may step in one `advance`.
 ///
-/// Invariant: the ticks whose time has passed are free, plus one, so that the authority never falls behind permanently.
-/// At one instant there are at most [`BURST_TICKS`] steps, however often the session is advanced at that instant.
+/// Invariant: as many ticks as time has passed, plus one, do not count against the budget, so that the authority never
+/// falls behind permanently. At one instant there are at most [`BURST_TICKS`] steps, however often the session is
+/// advanced at that instant.
 #[derive(Default)]
 pub(crate) struct StepAllowance {
     advanced_at: Option<Duration>,
@@ -223,7 +225,7 @@ impl StepAllowance {
     }
 }
 
-/// The time without shedding after which the lead grows again, by one tick per advance.
+/// After this long without shedding, the lead grows again, by one tick per advance.
 const CALM: Duration = Duration::from_millis(500);
 
 /// The next stage starts once the budget has been too small for this long, which is longer than a burst of late frames.
@@ -232,11 +234,12 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Rebuilds stay rare for at least this time, so that the two stages do not alternate every second.
 const RARE_FOR: Duration = Duration::from_secs(5);
 
-/// The two stages of a client whose steps do not fit into the budget: rebuilds for other players' actions become rare,
-/// then the prediction runs fewer ticks ahead of the authority.
+/// The lead that the budget allows. If the steps do not fit, work is shed in two stages: rebuilds for other players'
+/// actions become rare, then the prediction runs fewer ticks ahead of the authority.
 ///
 /// Invariant: after [`PATIENCE`] over budget, the next stage starts. The lead grows back by one tick per `advance`
-/// after [`CALM`] without shedding, and rebuilds are frequent again after [`RARE_FOR`] without it, at the whole lead.
+/// after [`CALM`] without shedding. Rebuilds are frequent again after [`RARE_FOR`] without shedding, once the lead is
+/// whole.
 pub(crate) struct AllowedLead {
     ticks: u32,
     shed_at: Duration,
@@ -366,7 +369,6 @@ mod tests {
         assert!((9..=11).contains(&learned), "{learned}");
     }
 
-    /// A game has 1 ms steps, and its repeated steps reuse most results.
     #[test]
     fn repeated_steps_have_their_own_cost() {
         for (uneven, repeated_us) in [(false, 100), (true, 100), (false, 1_000), (true, 1_000)] {

@@ -1,8 +1,9 @@
-//! A session on a transport, with a clock: the type that a game uses. Sockets and clocks occur only in this module.
+//! [`Client`]: a session on a transport, with a clock; the type that most games use. In this crate, only this module
+//! reads a clock or opens a socket.
 //!
 //! A client reconnects automatically if its server falls silent, restarts or moves: the server regularly sends it
-//! tickets, with which the client dials other transports. Until then the game continues as far as the prediction may
-//! lead, and [`Event`](crate::Event)s report progress.
+//! tickets, with which the client dials other transports. While the server is lost, the game continues as far as the
+//! prediction may lead, and [`Event`](crate::Event)s report progress.
 //!
 //! ```text
 //!              silent            the old path responds: attempts are dropped, no data was lost
@@ -12,8 +13,8 @@
 //! ```
 //!
 //! Invariant: make before break. The session sends over one transport, and leaves it only for another that is
-//! connected, or when the server announces a restart or a move. It sends its hello over the new transport first and
-//! never goes back; the server leaves the old one when that hello arrives. So both sides use the same transport.
+//! connected, or when the server announces a restart or a move. Its hello is the first packet over the new transport,
+//! and it never goes back; the server leaves the old one when that hello arrives. So both sides use the same transport.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,7 @@ impl<T: Transport> Attempt<T> {
 ///
 /// A client is `Send + Sync`, so it can be an engine's resource. All work is done in [`advance`](Client::advance). With
 /// [`Reconcile::Background`](crate::Reconcile), predictions are rebuilt in a thread that `advance` never waits for and
-/// that ends with the client. By default, only rebuilds that do not fit into a frame run there.
+/// that ends with the client. By default, only rebuilds that exceed a frame's budget run there.
 pub struct Client<S: Simulation, V: Show<S> = NoPicture, T: Transport = UdpClient> {
     session: Session<S, V>,
     transport: T,
@@ -102,7 +103,8 @@ pub struct Client<S: Simulation, V: Show<S> = NoPicture, T: Transport = UdpClien
     busy_since: Option<Duration>,
     /// The start of the client's own clock. `None` before the first `advance`, or if the caller passes the time.
     began: Option<Instant>,
-    /// The caller's time at the origin of the client's clock. `None` before the first advance by the caller's time.
+    /// The caller's time at the origin of the client's clock. `None` until the first `advance_at` of a client that
+    /// dialled its transport itself.
     origin: Option<Duration>,
     at: Duration,
     buffer: Box<[u8; PACKET_BYTES_MAX]>,
@@ -120,9 +122,9 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
         Client::connect_through(ticket, config, |transport| transport)
     }
 
-    /// Joins like [`connect`](Client::connect), and passes each transport (the first, and those of later reconnects)
-    /// through `through`, for example to simulate a bad network, or to [share one laminar instance](UdpClient::sharing)
-    /// among the clients of a bot process.
+    /// Joins like [`connect`](Client::connect), and passes each new transport (the first, and those of later
+    /// reconnects) through `through`, for example to simulate a bad network, or to [share one laminar
+    /// instance](UdpClient::sharing) among the clients of a bot process.
     ///
     /// # Errors
     /// The errors of [`connect`](Client::connect).
@@ -145,8 +147,8 @@ impl<S: Simulation, V: Show<S>> Client<S, V> {
 }
 
 impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
-    /// Puts a session on any transport. The client's clock starts at zero, as the transport's must; with
-    /// [`advance_at`](Client::advance_at), both use the caller's.
+    /// Creates a client from a session and any transport. With [`advance`](Client::advance), the client's clock starts
+    /// at zero, and so must the transport's; with [`advance_at`](Client::advance_at), both use the caller's clock.
     pub fn with_transport(transport: T, session: Session<S, V>) -> Self {
         Client {
             session,
@@ -209,17 +211,17 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self
     }
 
-    /// Passes the session's tape bytes to `write` with each [`advance`](Client::advance), to append to a file. The
-    /// session must be configured with [`SessionConfig::record_tape`].
+    /// After each [`advance`](Client::advance), passes the session's new tape bytes, if any, to `write`, to append to a
+    /// file. The session must be configured with [`SessionConfig::record_tape`].
     #[must_use]
     pub fn tape_to(mut self, write: impl FnMut(&[u8]) + Send + Sync + 'static) -> Self {
         self.tape = Some(Box::new(write));
         self
     }
 
-    /// Sets the part of a frame's time that [`advance`](Client::advance) may spend on steps; 4 ms by default. The cost
-    /// of a step is measured. Steps that do not fit are postponed: the prediction leads by fewer ticks or not at all,
-    /// and the client catches up in bursts. Lockstep turns and input sampling are never postponed.
+    /// Sets the time that an [`advance`](Client::advance) should take at most; 4 ms by default. The cost of a step is
+    /// measured. Steps that do not fit are postponed: the prediction leads by fewer ticks or not at all, and the client
+    /// catches up in bursts. Lockstep turns and input sampling are never postponed.
     #[must_use]
     pub fn frame_time(mut self, time: Duration) -> Self {
         self.budget = StepBudget::new(time);
@@ -233,7 +235,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         self.began.map_or(self.at, |began| began.elapsed())
     }
 
-    /// The session: what it shows, its cues, events and statistics.
+    /// The session, with its picture, cues, events and statistics.
     #[must_use]
     pub fn session(&self) -> &Session<S, V> {
         &self.session
@@ -250,8 +252,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 
     /// Returns the time at which [`advance`](Client::advance) next has work to do, by the clock of
-    /// [`now`](Client::now), unless a packet arrives earlier. A program that does not draw may sleep until then. That
-    /// is at most 20 ms, because the transport must be polled. A game calls `advance` for each drawn frame instead.
+    /// [`now`](Client::now), unless a packet arrives earlier. A program that does not draw may sleep until then, at
+    /// most 20 ms, because the transport must be polled. A game calls `advance` for each drawn frame instead.
     #[must_use]
     pub fn next_due(&self) -> Duration {
         let line = self.at + LINE_EVERY;
@@ -278,8 +280,8 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     /// Advances like [`advance`](Client::advance), with the caller's clock, for engines, browsers and tests. The client
     /// itself then reads no clock. Use one of the two methods, not both.
     ///
-    /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets its origin; for one
-    /// created [with a transport](Client::with_transport), it must be the transport's time.
+    /// `now` must never go back. For a client of [`connect`](Client::connect), the first call sets the origin of the
+    /// client's clock; for one created [with a transport](Client::with_transport), `now` must be the transport's time.
     ///
     /// `stopwatch` measures the cost of steps and the load of this machine. It returns the time of a clock, with any
     /// origin, that advances while code runs; `now` usually stays the same during a whole frame. If it always returns
@@ -371,7 +373,6 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         line
     }
 
-    /// Adds a frame to this machine's load, and sets the load every two seconds.
     fn measure_load(&mut self, ended: Duration, took: Duration) {
         self.busy += took;
         let since = *self.busy_since.get_or_insert(ended.saturating_sub(took));
@@ -508,7 +509,6 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
         }
     }
 
-    /// Moves the session to a connected attempt, and closes the old path.
     fn move_to(&mut self, now: Duration, at: usize) {
         let attempt = self.attempts.swap_remove(at);
         let mut before = std::mem::replace(&mut self.transport, attempt.path);
@@ -563,8 +563,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
     }
 }
 
-/// Maps a transport's close reason. A superseded session ends in the same way whether the transport or the match
-/// reports it.
+/// A superseded session ends in the same way whether the transport or the match reports it.
 fn ended_for(reason: CloseReason) -> SessionEnd {
     match reason {
         CloseReason::Superseded => SessionEnd::Server(CloseCode::Superseded),

@@ -11,7 +11,7 @@
 //! Invariant: `started = confirmed + cancelled + open`; a game that polls its events in time sees each cue of the
 //! authority confirmed exactly once.
 //!
-//! A cue is identified by (key, value), with an ordinal for repeats within a tick. It keeps its identity if a
+//! A cue is identified by (key, value), and by its order among equal cues of a tick. It keeps its identity if a
 //! correction moves it by at most [`CUE_DRIFT`](twinstep_core::bounds::CUE_DRIFT): an explosion shifted by three ticks
 //! is not played twice. Equal cues are matched in this order: first the open cue at its expected tick, then the
 //! earliest open cue that the prediction does not hold elsewhere; otherwise the cue is new. Only the authority settles
@@ -41,13 +41,13 @@ pub struct CueId(pub u64);
 /// Something that happened to one cue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CueEvent<C> {
-    /// The delivered cue.
+    /// The id of the cue.
     pub id: CueId,
     /// The event.
     pub kind: CueKind<C>,
 }
 
-/// The life of a cue: `Started`, then either `Confirmed` or `Cancelled`.
+/// An event in the life of a cue: `Started`, then either `Confirmed` or `Cancelled`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CueKind<C> {
     /// Show or play it now.
@@ -78,10 +78,10 @@ pub struct CueTotals {
     pub cancelled: u64,
     /// Cues confirmed at a different tick from the one with which they were started.
     pub moved: u64,
-    /// Predicted cues not delivered yet, because too many were open or unread. A cue counts each time that its tick is
-    /// predicted.
+    /// Times that a predicted cue was not started yet, because too many were open or unread. A cue counts each time that
+    /// its tick is predicted.
     pub postponed: u64,
-    /// Cues of the authority never delivered, because too many were unread, or waited to be due.
+    /// Cues of the authority that were never started, because too many were unread, or waited to be due.
     pub dropped: u64,
 }
 
@@ -196,7 +196,7 @@ impl<C: Wire> CueLedger<C> {
         self.events.pop_front()
     }
 
-    /// Records the cues of `tick`, which the prediction simulated for the first time, on top of its earlier ticks.
+    /// Records the cues of a new tick of the prediction.
     pub fn predicted(&mut self, tick: Tick, cues: &[(Key, C)]) {
         for (key, cue) in cues {
             self.hold(tick, *key, cue);
@@ -244,8 +244,8 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Settles all cues before `authority`, the authority's next tick. Call it at the end of an advance, but not while
-    /// a rebuild is unfinished, because the new prediction decides which cues stay.
+    /// Settles each open cue that the authority has passed; `authority` is its next tick. Call it at the end of an
+    /// advance, but not while a rebuild is unfinished, because the new prediction decides which cues stay.
     pub fn settle(&mut self, authority: Tick) {
         for open in &mut self.open {
             // The authority has passed the expected tick without confirming the cue there.
@@ -267,8 +267,8 @@ impl<C: Wire> CueLedger<C> {
         self.jumped = false;
     }
 
-    /// Cancels all cues before `at`, because the client received a new world of that tick (a heal or a join). Later
-    /// cues stay open only if the prediction that is rebuilt before the next settling holds them.
+    /// Cancels the cues started before `at`, because the client received a new world of that tick (a heal or a join).
+    /// Later cues stay open only if the prediction that is rebuilt before the next settling holds them.
     pub fn jump(&mut self, at: Tick) {
         self.match_unmatched();
         for open in &mut self.open {
@@ -317,7 +317,6 @@ impl<C: Wire> CueLedger<C> {
         }
     }
 
-    /// Starts a confirmed cue, or keeps it until it is due.
     fn start_confirmed(&mut self, at: Tick, key: Key, cue: C) {
         let is_due = self.is_due(at, key);
         if !is_due && self.waiting.len() < CUES_OPEN_MAX {

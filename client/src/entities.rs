@@ -4,7 +4,7 @@
 //! may undo a prediction, and a heal may replace the whole world. The map compares the old list with the new one, so
 //! neither case needs special code.
 //!
-//! Invariant: a key has at most one entity, and each spawned entity is despawned once.
+//! Invariant: a key has at most one entity, and each spawned entity is despawned at most once.
 
 use core::mem;
 

@@ -18,7 +18,9 @@ use twinstep_core::{Controls, Key, PlayerId, PlayerSet, Simulation, Tick, codec}
 /// values. Measure it: rebuilds are counted by cause in
 /// [`TimelineStats::by_input`](crate::stats::TimelineStats::by_input).
 pub trait Guess<S: Simulation>: Send + Sync + 'static {
-    /// Returns the input that `who` is assumed to hold, `age_ticks` after its last known input `last`.
+    /// Returns the input that `who` is assumed to hold. `last` is the player's newest announced input, or else the
+    /// input in the last frame, which may itself be a guess. `age_ticks` is 1, or, while the server fills the player's
+    /// missing inputs, the age that the fill has at this tick.
     fn guess(
         &self,
         sim: &S,
@@ -55,8 +57,8 @@ impl<S: Simulation> Guess<S> for Repeat {
     }
 }
 
-/// Guesses the outcome of a query for the prediction's next frame. A correct guess has no cost. Like a [`Guess`], it
-/// must depend only on its arguments.
+/// Guesses the outcome of a query for the prediction's next frame. A guess saves a rebuild only if the server's outcome
+/// is the same, and is in the same frame. Like a [`Guess`], it must depend only on its arguments.
 pub trait Speculate<S: Simulation>: Send + Sync + 'static {
     /// Returns the likely outcome, or `None` to wait for the server's.
     fn speculate(
@@ -135,7 +137,7 @@ impl<S: Simulation> Speculate<S> for Wait {
 /// This client's answers to the queries of its own players, in matches where owners answer.
 ///
 /// Invariants: only queries of the confirmed world are answered, never predicted ones. Each answer is computed once,
-/// outside of any step. A small one is sent with every packet until the confirmed world has an outcome.
+/// outside of any step. Small answers are sent with every packet until the confirmed world has settled their queries.
 pub(crate) struct Answers<S: Simulation> {
     hook: Box<dyn OwnerResolver<S>>,
     given: Vec<Answer<S::Outcome>>,

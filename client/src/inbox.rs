@@ -17,11 +17,11 @@ const FRAMES_MAX: usize = 512;
 /// The number of digests kept, in a ring indexed by tick.
 const DIGESTS: usize = 256;
 
-/// Frames are kept up to this distance beyond a gap: the server's limit for frames ahead, plus one more run in the same
-/// packet.
+/// A frame is kept if it is fewer than this many ticks after the first missing one: the server's limit for frames
+/// ahead, plus one more run in the same packet.
 const BEYOND_MAX: u32 = FRAMES_AHEAD_MAX + RUN_FRAMES_MAX as u32;
 
-/// The frames `next - len .. next`, and frames beyond the first gap.
+/// The contiguous frames before `next`, and the frames after the first gap.
 pub(crate) struct Inbox<S: Simulation> {
     frames: VecDeque<FrameData<S>>,
     beyond: VecDeque<FrameData<S>>,
@@ -147,8 +147,8 @@ impl<S: Simulation> Inbox<S> {
         self.passed.len() < LOAD_TICKS as usize
     }
 
-    /// Drops frames before `tick`, and starts at `tick` if no frame is left. [Kept](Inbox::keep) frames are queued
-    /// again.
+    /// Drops frames before `tick`, and starts at `tick` if no frame is left. [Kept](Inbox::keep) frames from `tick`
+    /// onwards are queued again.
     pub(crate) fn begin_at(&mut self, tick: Tick) {
         // Newest first, each pushed to the front, so that the order is kept.
         while let Some(frame) = self.passed.pop_back() {

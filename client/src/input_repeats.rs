@@ -11,8 +11,8 @@
 //! everything that the server may lack, so the first packet after an outage of any length carries all inputs that were
 //! lost in it.
 //!
-//! Invariant: an input that may still be in time is in every packet, and every input is in at least [`PACKETS`]
-//! packets, sent over at least [`COVERED`].
+//! Invariant: an unacknowledged input that may still be in time is in every packet, and every unacknowledged input is
+//! in at least [`PACKETS`] packets, sent over at least [`COVERED`].
 //!
 //! [`Session`](crate::Session) does this automatically. A program that uses the protocol without simulating (a load
 //! generator) takes these steps:
@@ -82,8 +82,8 @@ impl InputRepeats {
         self.reported_since.is_some_and(long) && !is_lossy(now, link)
     }
 
-    /// Returns `true` if the packet being written carries the lossy flag; its link header must be complete. The flag
-    /// means that packets were lost within `LOSSY_FOR`, or that the path is not proven yet (`PROVEN`). The server
+    /// Returns `true` if the packet being written carries the lossy flag; its link header must already be written. The
+    /// flag means that packets were lost within `LOSSY_FOR`, or that the path is not proven yet (`PROVEN`). The server
     /// remembers the flag for a second, so it is enough that one packet in `LOSSY_EVERY` carries it.
     #[must_use]
     pub fn marks_lossy(&self, now: Duration, link: &LinkState) -> bool {

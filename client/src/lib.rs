@@ -3,7 +3,7 @@
 //! [`Session`] is a state machine without clock or socket; [`Client`] puts it on a transport with a clock, for games
 //! that run their own loop.
 //!
-//! | to do | there is |
+//! | to | use |
 //! |---|---|
 //! | connect, with a clock and reconnects (the feature `udp`, on by default) | [`Client`], [`ClientStartError`], [`SessionEnd`] |
 //! | set a session up | [`SessionConfig`], [`Reconcile`]; [`Guess`], [`Speculate`], [`OwnerResolver`] |

@@ -1,8 +1,8 @@
 //! The actions of this client's own players: sampled inputs, open commands and claims.
 //!
-//! Invariant: an input never changes once it is sampled for a tick. A command or claim is kept until its fate is known
-//! (executed in a confirmed frame, or refused). A claim is sent until its fate is known, a command until the server has
-//! it. Commands that do not fit into one packet are spread over several.
+//! Invariant: an input never changes once it is sampled for a tick. A command or claim is kept until it is executed in
+//! a confirmed frame, refused, or skipped by a jump. A claim is sent until then, a command until the server has it.
+//! Commands that do not fit into one packet are spread over several.
 
 use arrayvec::ArrayVec;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const REMEMBERED: usize = 4 * INPUT_WINDOW as usize;
 /// The maximum length of `skipped`; the oldest command is dropped first.
 const SKIPPED_MAX: usize = 4 * COMMANDS_OPEN_MAX;
 
-/// A command whose fate is not known yet.
+/// A command or claim whose fate is not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending<C> {
     /// The command as it will appear in a frame.
@@ -163,7 +163,7 @@ impl<S: Simulation> LocalActions<S> {
         self.sample(|seat| held[seat].clone());
     }
 
-    /// The number of ticks since the input of any seat changed.
+    /// The number of ticks since any seat's input last changed.
     pub fn held_for(&self) -> u32 {
         self.next - self.changed
     }
@@ -193,8 +193,8 @@ impl<S: Simulation> LocalActions<S> {
         self.first
     }
 
-    /// Issues a command for the next input tick. Returns its sequence number, or `None` if too many are open, or no
-    /// sequence numbers are left.
+    /// Issues a command for the next input tick, or in lockstep for the open turn. Returns its sequence number, or
+    /// `None` if too many commands are open, no sequence numbers are left, or the command cannot be encoded.
     pub fn command(&mut self, seat: usize, command: S::Command) -> Option<u32> {
         let seq = self.next_seq[seat];
         if self.commands.len() >= COMMANDS_OPEN_MAX || seq >= COUNT_MAX {

@@ -1,8 +1,8 @@
-//! [`Lockstep`]: a session without prediction, in a match with a command delay. It plays turns as they arrive, and
-//! closes a batch for each.
+//! [`Lockstep`]: a session without prediction, in a match with a command delay, or as a spectator. It plays turns as
+//! they arrive, and closes a batch for each if it has players.
 //!
 //! ```text
-//!  turn n runs ─▶ batch n + m is closed: the input of each seat, and all commands given since the last batch
+//!  turn n runs ─▶ batch n + m is closed: the input of each seat, and all commands issued since the last batch
 //! ```
 //!
 //! Invariants: there is one batch per turn, closed once unless the server lost it; a turn runs only when all of it has
@@ -140,7 +140,7 @@ impl<S: Simulation> Lockstep<S> {
         if fits { Ok(closed) } else { Err(InputTooLarge) }
     }
 
-    /// The time of the next due tick if no packet arrives until then. Returns `None` while the session waits for the
+    /// The time of the next due tick, unless a packet arrives earlier. Returns `None` while the session waits for the
     /// server.
     pub(crate) fn next_due<V: Show<S>>(&self, replica: &Replica<S, V>) -> Option<Duration> {
         let authority = replica.timeline.authority();
@@ -164,7 +164,7 @@ impl<S: Simulation> Lockstep<S> {
         self.arriving.number
     }
 
-    /// Records that the next frame arrived, and when its turn is complete.
+    /// Records the arrival of the next frame, and of its turn if that is now complete.
     pub(crate) fn record_frame(&mut self, now: Duration, frame: &FrameData<S>) {
         let number = self.arriving.number;
         if let Some(cadence) = frame.cadence {

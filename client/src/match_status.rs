@@ -76,8 +76,8 @@ impl MatchStatus {
 
 /// The players of the lobby or match: their names, whether they are connected, and the quality of their links.
 ///
-/// Connections are reported about once a second, names when they change. While the connection is lost, the last report
-/// stays.
+/// Connections are reported about once a second, names when they change. The last report is kept while the connection
+/// is lost.
 #[derive(Clone, Debug, Default)]
 pub struct PresenceView {
     names: Names,

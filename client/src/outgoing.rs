@@ -14,8 +14,9 @@ use twinstep_core::{PlayerId, Tick};
 
 use crate::input_repeats::InputRepeats;
 
-/// The minimum mean interval between packets with new inputs, and the maximum burst after a pause.
+/// The minimum mean interval between packets with new inputs.
 const INPUT_EVERY: Duration = Duration::from_nanos(1_000_000_000 / INPUT_PACKETS_PER_SECOND as u64);
+/// The maximum number of packets with new inputs in a burst after a pause.
 const INPUT_BURST: u32 = 4;
 /// The number of goodbye packets. There are several because no later packet can repeat a lost one.
 const GOODBYES: u8 = 3;
@@ -105,7 +106,6 @@ impl Outgoing {
         self.goodbyes = GOODBYES;
     }
 
-    /// Takes a goodbye to send now. Returns `false` if none is left.
     pub(crate) fn take_goodbye(&mut self) -> bool {
         let is_left = self.goodbyes > 0;
         self.goodbyes -= u8::from(is_left);

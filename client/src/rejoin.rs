@@ -47,7 +47,8 @@ const FAILED_FIRST: Duration = Duration::from_millis(100);
 const ADDRESSES_DIALLED: usize = 2;
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// The pause after the server refused this player temporarily. A client keeps trying for longer than it is barred.
+/// The pause after the server refused this player temporarily. [`RETURN_WITHIN`] is longer than the server bars a slow
+/// client.
 const PAUSE_BARRED: Duration = Duration::from_secs(15);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -64,8 +65,8 @@ pub(crate) struct Rejoin {
     tickets: VecDeque<Ticket>,
     held: Option<u64>,
     down: Option<Down>,
-    /// The current time, and the part of it spent asleep.
     now: Duration,
+    /// The part of `now` spent asleep.
     slept: Duration,
 }
 
@@ -167,7 +168,7 @@ impl Rejoin {
         self.down = None;
     }
 
-    /// Returns the next action. Called once per frame. `attempts` is the number of current attempts.
+    /// Called once per frame. `attempts` is the number of running attempts.
     pub(crate) fn advise(&mut self, now: Duration, attempts: usize) -> Advice {
         let Some(down) = &mut self.down else {
             return Advice::Wait;

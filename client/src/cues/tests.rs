@@ -25,7 +25,6 @@ fn words(ledger: &mut CueLedger<u8>) -> Vec<String> {
         .collect()
 }
 
-/// Passes a rebuilt prediction, with these cues at the given ticks and none between them.
 fn rebuilt(ledger: &mut CueLedger<u8>, ticks: &[(u32, Cues)]) {
     ledger.rebuilt(
         ticks
