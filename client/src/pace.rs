@@ -9,19 +9,22 @@
 //! ```
 //!
 //! A report is old when it arrives: it describes an input sampled a round trip ago, at another rate. So each sampled
-//! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as
-//! `margin − offset at sampling`. Adding the current offset gives the margin that an input sampled now will have.
-//! Steering by this value is not delayed, and so does not oscillate. A report about an input from before a hold, a jump
-//! or a freeze is ignored. A report that inputs have stopped arriving for several ticks, as when a radio link pauses,
-//! is also ignored: it shows that the path is silent, and not how early inputs arrive.
+//! tick is recorded with its *offset* (own position minus nominal time), and a report is stored as `margin − offset at
+//! sampling`. Adding the current offset gives the margin that an input sampled now will have. Steering by this value is
+//! not delayed, and so does not oscillate.
 //!
-//! Invariants: ticks are sampled in order and once; I never decreases; the clock stays within ±10 %, and does not catch
-//! up after it waited.
+//! Two kinds of report do not steer the clock: a report about an input from before a hold, a jump or a freeze; and a
+//! report that inputs have stopped arriving for several ticks, as when a radio link pauses, because it shows that the
+//! path is silent, not how early inputs arrive. If such reports stay late for longer than one and a half round trips
+//! and 250 ms, the clock jumps to its usual distance.
+//!
+//! Invariants: ticks are sampled in order and once; I never decreases; except for holds, waits and jumps, the rate
+//! stays within ±10 %.
 //!
 //! | what happens | what the pace does |
 //! |---|---|
 //! | margin off by ≤ 2 ticks; more | rate within ±5 %; up to ±10 % |
-//! | margin > target + 12 (the server paused) | *holds*: stops for exactly the excess |
+//! | margin > target + 12 (the server paused) | *holds*: stops for the excess |
 //! | margin < target − 12, or I before a sealed tick (this client paused, or the route got longer) | *jumps* ahead; the server fills the skipped ticks |
 //! | I at A + [`input_window`] | waits there; if the next turns show that I is too late by then, *jumps* to its usual distance |
 
@@ -44,7 +47,7 @@ pub struct PaceConfig {
     pub turn_ticks: u32,
 }
 
-/// The result of [`advance`](Pace::advance): each tick of `first..end` must be sampled once. Ticks between the last
+/// The result of [`advance`](Pace::advance): each tick of `first..end` must be sampled once. Ticks between the previous
 /// `end` and `first` are skipped permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -90,7 +93,7 @@ pub struct Pace {
 
 impl Pace {
     /// Starts without measurements. `known` is the first tick that no received turn covers; the input tick starts ahead
-    /// of it by the round trip, the target and a turn.
+    /// of it by the round trip, the target and a turn, or by the input window if that is shorter.
     ///
     /// # Panics
     /// If the tick length is zero.
@@ -157,7 +160,8 @@ impl Pace {
         self.way.target()
     }
 
-    /// The margin that an input sampled now will have at the server, in ticks.
+    /// The margin that an input sampled now will have at the server, in ticks. Returns `None` if there are too few
+    /// reports.
     #[must_use]
     pub fn margin(&self) -> Option<f64> {
         self.way.middle().map(|base| base + self.clock.offset())
@@ -185,7 +189,7 @@ impl Pace {
         self.clock.ticks(self.rtt) + self.target() + f64::from(self.turn_ticks)
     }
 
-    /// The number of holds after pauses of the server.
+    /// The number of holds because inputs arrived much too early, as after a pause of the server.
     #[must_use]
     pub fn holds(&self) -> u64 {
         self.leaps.holds()
@@ -297,7 +301,7 @@ impl Pace {
 
     /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the
     /// first tick that no received turn covers. So it moves only when the paused match is single-stepped. Ticks that
-    /// are already sealed are skipped. From now on, reports on earlier samples are ignored.
+    /// are already sealed are skipped. Reports about earlier samples no longer steer the clock.
     pub fn stand_still(&mut self, now: Duration, authority: Tick, known: Tick, lead: u32) -> Beat {
         self.clock.skip(now);
         if known > self.distance.known() {
@@ -326,8 +330,8 @@ impl Pace {
         }
     }
 
-    /// The time at which [`advance`](Pace::advance) samples the next tick if no turn arrives until then. Returns `None`
-    /// while it waits for the authority.
+    /// The time at which [`advance`](Pace::advance) samples the next tick, unless a turn arrives earlier. Returns
+    /// `None` while it waits for the authority.
     #[must_use]
     pub fn next_due(&self, authority: Tick) -> Option<Duration> {
         if self.input >= authority + self.window() {
@@ -362,7 +366,7 @@ impl Pace {
     }
 
     /// Handles a report from the server: the newest input that it received from this session, including late ones, was
-    /// for `newest_held`, `margin` ticks above the next tick to seal.
+    /// for `newest_held`, `margin` ticks after the next tick to seal.
     pub fn report(&mut self, now: Duration, margin: i32, newest_held: Tick, rtt: Duration) {
         self.rtt = rtt;
         let is_silent = self.silence.record(newest_held, margin);
@@ -383,8 +387,8 @@ impl Pace {
     }
 
     /// Jumps to the usual distance ahead of the known turns if inputs have been late for too long. After a freeze or at
-    /// a start, inputs may be too late for a useful report, or may not even be sent because their ticks are known to be
-    /// sealed. In that case the end of the known turns is the best reference.
+    /// the start, inputs may be too late for a useful report, or may not even be sent because their ticks are known to
+    /// be sealed. In that case the end of the known turns is the best reference.
     fn record_late(&mut self, now: Duration, margin: i32) {
         if margin >= -1 || self.clock.is_held() {
             self.late_since = None;

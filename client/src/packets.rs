@@ -54,7 +54,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(())
     }
 
-    /// Applies a lane message. Law **Hostile wire**: an unreadable or unexpected message is counted and dropped.
+    /// Applies a lane message. Law **Hostile wire**: an unexpected message is counted and dropped. So is an unreadable
+    /// one, except that an unreadable world or unreadable rules end the session, and an unreadable heal or evidence is
+    /// not counted.
     pub(crate) fn take_message(&mut self, now: Duration, message: &Message) {
         let bytes = &message.bytes[..];
         match (message.kind, &mut self.stage) {

@@ -10,7 +10,7 @@
 //! Local seats are drawn a tick later than other entities: starting at the newest tick, as if their movement continued
 //! (alpha ≥ 0), or between the last two ticks while the newest is not over (alpha < 0, see `Pace::sample_now`). So a
 //! key press shows in the frame in which it happens, and local seats move every frame. Other entities are drawn between
-//! the last two ticks.
+//! the last two ticks, or up to a tick earlier while alpha < 0.
 //!
 //! An entity appears immediately (or at its shooter's muzzle, see [`Muzzle`]), and vanishes immediately; if a rebuild
 //! removed it, [`fading`](Picture::fading) returns it for a while.
@@ -67,7 +67,7 @@ struct Shown<K, P> {
     newest: P,
     local: bool,
     correction: Option<Correction<P>>,
-    /// Whether the correction moves a shot from its muzzle onto its path; such a correction is not an error.
+    /// Whether the correction is a glide (from a muzzle, or of a local entity that slows down), which is not an error.
     glides: bool,
 }
 
@@ -91,8 +91,8 @@ impl<K, P: Pose> Shown<K, P> {
         self.newest.minus(self.previous).length()
     }
 
-    /// Lets a local entity that stopped or became slower glide back to its position, instead of leaping. It was drawn
-    /// `alpha` after its second-newest tick. An entity that starts or turns moves at once.
+    /// Lets a local entity that stopped or slowed down glide back to its position, instead of leaping. It was last
+    /// drawn `alpha` ticks after its previous pose. An entity that starts or turns moves at once.
     fn glide_back(
         &mut self,
         was: &Shown<K, P>,
@@ -184,9 +184,9 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         self.ticked_to(poses, 0.0, now, Duration::ZERO);
     }
 
-    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses. `drawn` (−1 ..< 1) is the position of the
-    /// last drawn picture, counted from the tick before. A local entity that has stopped since then glides back within
-    /// `over`.
+    /// Shows a new tick like [`ticked`](Self::ticked), from ordered poses. `drawn` is the position of the last drawn
+    /// picture in ticks after the previous tick, at least −1 and below 1. If it is positive, a local entity that has
+    /// stopped or slowed down glides back within `over`.
     pub(crate) fn ticked_to(
         &mut self,
         poses: &Poses<K, P>,
@@ -366,8 +366,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         Some(self.pose_of(self.find(key)?, alpha, now))
     }
 
-    /// pDiff of one entity: the distance between its drawn and its simulated pose. A glide from a muzzle does not
-    /// count.
+    /// pDiff of one entity: the distance between its drawn and its simulated pose. Glides do not count. Returns `None`
+    /// if the entity is not shown.
     #[must_use]
     pub fn error(&self, key: K, now: Duration) -> Option<f32> {
         let shown = self.find(key)?;
@@ -384,8 +384,8 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// pDiff over time: the distance of each moving entity from its simulated position, every tick. A glide from a
-    /// muzzle does not count.
+    /// pDiff over time: the distance of each moving entity from its simulated position, every tick. Glides do not
+    /// count.
     #[must_use]
     pub fn errors(&self) -> &Errors {
         &self.shown

@@ -22,7 +22,7 @@ use glam::Vec2;
 /// assert_eq!(Pose::lerp(from, to, 0.5), ([1.0, 0.0, 2.0], Angle(0.5)));
 /// ```
 pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
-    /// Returns the difference: `other.plus(self.minus(other), 1.0)` is `self`.
+    /// Returns the difference from `other`: `other.plus(self.minus(other), 1.0)` is `self`.
     #[must_use]
     fn minus(self, other: Self) -> Self;
     /// Returns this pose, moved by `scale` times a difference.
@@ -36,9 +36,9 @@ pub trait Pose: Copy + PartialEq + Send + Sync + 'static {
     fn lerp(from: Self, to: Self, alpha: f32) -> Self {
         from.plus(to.minus(from), alpha)
     }
-    /// Returns the pose `alpha` ticks (−1 ..< 1) after `to`, for a body that keeps moving as it did in the tick from
-    /// `from` to `to`. This makes the local player move between two ticks. Values that are not positions (a heading,
-    /// the second part of a pair) stay as they are in `to`.
+    /// Returns the pose `alpha` ticks (at least −1, below 1) after `to`, for a body that keeps moving as it did in the
+    /// tick from `from` to `to`. This makes the local player move between two ticks. Values that are not positions (a
+    /// heading, the second part of a pair) stay as they are in `to`.
     #[must_use]
     fn ahead(from: Self, to: Self, alpha: f32) -> Self {
         to.plus(to.minus(from), alpha)

@@ -25,10 +25,6 @@ pub(super) struct PaceClock {
 }
 
 impl PaceClock {
-    /// Starts at a position.
-    ///
-    /// # Panics
-    /// If the tick length is zero.
     pub(super) fn new(tick: Duration, now: Duration, at: Tick) -> PaceClock {
         assert!(!tick.is_zero(), "a tick has a length");
         PaceClock {
@@ -46,10 +42,7 @@ impl PaceClock {
         self.tick
     }
 
-    /// Changes the tick length, and keeps the fraction of the current tick.
-    ///
-    /// # Panics
-    /// If the tick length is zero.
+    /// Keeps the fraction of the current tick.
     pub(super) fn set_tick(&mut self, tick: Duration) {
         assert!(!tick.is_zero(), "a tick has a length");
         let fraction = self.nanos as f64 / self.tick_nanos() as f64;
@@ -122,7 +115,6 @@ impl PaceClock {
         !self.hold.is_zero()
     }
 
-    /// Returns the time for which the clock was held since the last call.
     pub(super) fn take_held(&mut self) -> Duration {
         core::mem::take(&mut self.was_held)
     }
@@ -192,7 +184,7 @@ impl Steering {
     }
 }
 
-/// An error of more ticks than this is corrected by a hold or a jump, because ±10 % would take 120 ticks or more.
+/// An error of more than this many ticks is corrected by a hold or a jump, because ±10 % would take 120 ticks or more.
 pub(super) const LEAP_TICKS: f64 = 12.0;
 /// The number of reports that must agree before a hold or a jump.
 pub(super) const LEAP_AFTER: usize = 4;

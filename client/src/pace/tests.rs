@@ -587,8 +587,8 @@ proptest! {
     }
 }
 
-/// A client with background rebuilds was advanced twice at one moment, so its clock was steered
-/// twice, and it sometimes sampled an input a frame apart from its twin.
+/// With background rebuilds, a client was advanced twice at one moment. So its clock was steered twice, and sometimes
+/// sampled an input a frame apart from a client that was advanced once.
 #[test]
 fn repeated_advances_at_one_moment_have_no_effect() {
     for seed in 0..8 {

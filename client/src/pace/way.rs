@@ -18,7 +18,7 @@ const TARGET_MIN_TICKS: f64 = 1.5;
 const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target. The server's fills cover more jitter.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// The fall of the target per interval of jitter when the route becomes quieter. The target rises immediately.
+/// When the route becomes quieter, the target falls by at most this much per interval of jitter. It rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
 /// The median is taken over the reports of this time (or of four turns, if longer). A spike shorter than half of this
 /// time does not move it.
@@ -186,7 +186,7 @@ impl Samples {
         self.sampled[slot(tick)] = Some(Sampled { tick, offset });
     }
 
-    /// Ignores reports on ticks before `tick`, because the clock stopped or jumped.
+    /// The ticks before `tick` are no evidence about the route, because the clock stopped or jumped.
     pub(super) fn break_at(&mut self, tick: Tick) {
         self.unbroken_from = tick;
     }
@@ -199,8 +199,8 @@ impl Samples {
     }
 }
 
-/// If the newest input in the reports has not changed for this many ticks, the path to the server is silent. A few
-/// ticks are normal, because packets get lost.
+/// If the newest input in the reports has not changed for more than this many ticks, the path to the server is silent.
+/// A few ticks are normal, because packets get lost.
 const SILENT_TICKS: i32 = 8;
 
 /// Detects when inputs stop reaching the server.
@@ -209,8 +209,9 @@ const SILENT_TICKS: i32 = 8;
 /// inputs. Such reports arrive together when a link delivers packets that it held back in both directions.
 #[derive(Default)]
 pub(super) struct Silence {
-    /// The newest input reported as received, and its margin at its first report.
+    /// The newest input reported as received.
     newest: Tick,
+    /// The margin in the first report about `newest`.
     margin: i32,
 }
 

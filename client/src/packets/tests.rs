@@ -61,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Players 0 (connected) and 1; a command and a lane chunk are in flight.
+    /// A match with players 0 (this session's) and 1. A command and a lane chunk are in flight.
     fn new() -> Table {
         let mut world = World::new(LocalActions::default(), Tick(0));
         let mut first = FrameData::empty(Tick(0));

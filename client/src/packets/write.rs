@@ -232,8 +232,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         Ok(packet.end())
     }
 
-    /// Writes a datagram with only acks and the older inputs that did not fit into the newest one. Returns `None` if no
-    /// older inputs are left.
+    /// Writes a datagram with only acks and the older inputs that did not fit into the newest one. Returns `None` if
+    /// none may be sent now.
     fn write_older(&mut self, now: Duration, out: &mut [u8]) -> Option<usize> {
         let heard = self.link.last_received_at()?;
         if now.saturating_sub(heard) > OLDER_SILENCE_MAX {
@@ -348,10 +348,10 @@ fn is_large_outcome<O: Serialize>(outcome: &O) -> bool {
     codec::size(outcome).is_ok_and(|bytes| bytes > OUTCOME_INLINE_MAX)
 }
 
-/// The number of bytes that orders leave for the end of a packet: the lane ack, and requests to the server. Gaps take
-/// more.
+/// The number of bytes that orders leave for the end of a packet: the lane ack, and requests to the server. Gaps need
+/// extra space.
 const TAIL_ROOM: usize = LaneAck::BYTES_MAX + 1 + 4 + 4;
-/// The largest command in a packet up, in bytes: seat, sequence, stamp.
+/// The largest command in a packet up, in bytes, with its seat, sequence number and stamp.
 const COMMAND_UP_MAX: usize = 1 + 5 + 2 + COMMAND_INLINE_MAX;
 /// The number of bytes that commands leave for a claim, if one is open: the count, and the largest claim.
 const CLAIM_ROOM: usize = 1 + 1 + 2 + COMMAND_INLINE_MAX;

@@ -51,8 +51,8 @@ impl Errors {
         self.teleports
     }
 
-    /// The quantile `part` (0 ..= 1): this part of all errors is at most as large. Rounded up by at most 13 %; 0 if
-    /// there are no errors, or if it is below 2⁻⁸.
+    /// A quantile of the errors: the share `part` (0 ..= 1) of them is at most this large. Rounded up by at most 13 %;
+    /// 0 if there are no errors, or if it is below about 2⁻⁸.
     #[must_use]
     pub fn quantile(&self, part: f64) -> f32 {
         let wanted = (self.count as f64 * part).ceil().max(1.0) as u64;
@@ -120,7 +120,7 @@ pub struct PictureErrors {
 /// | `too_fast` | the share of ticks in which another player is drawn more than 1.5 times as fast as it ever was in the last one to two seconds |
 /// | `standing` | the share of ticks in which another player moves, but is drawn at less than a tenth of its speed |
 /// | `age_ticks` | for each frame, how far another player's time is behind the local player's |
-/// | `key_ticks` | the delay from a remote key to the screen: for each tick, the time from the frame that draws the local player at it to the frame that draws another player at it with the known input; both play on one timeline |
+/// | `key_ticks` | the delay from another player's key to the screen: when a tick of that player is first drawn with its known input, how far the local player's time is past that tick |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the table says it")]

@@ -24,8 +24,9 @@ use crate::timeline::Known;
 
 /// At most this many ticks are kept: a lead, and the ticks by which a player may be drawn behind the authority.
 const TICKS_MAX: usize = LEAD_MAX as usize + 32;
-/// Space for other players' entities in a tick, and for the ticks of a usual lead, without allocating.
+/// Space for other players' entities in a tick, without allocating.
 const ROOM: usize = 64;
+/// Space for the ticks of a usual lead, without allocating.
 const ROOM_TICKS: usize = 32;
 // The maximum number of a player's bodies that are compared with their last sample.
 const BODIES_MAX: usize = 8;
@@ -38,8 +39,8 @@ pub(crate) struct Moved<'a> {
     pub(crate) passed: f64,
     pub(crate) tick: Duration,
     pub(crate) authority: Tick,
-    /// The prediction's next tick, and the picture's position before it.
     pub(crate) prediction: Tick,
+    /// The prediction is drawn at `prediction - 1 + alpha`.
     pub(crate) alpha: f32,
     /// The tick up to which each player's actions in the prediction are known.
     pub(crate) known: &'a Known,
@@ -274,7 +275,8 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         &self.drawn
     }
 
-    /// The time at which a player is drawn, in ticks, and the first tick whose cues are not due.
+    /// The time at which a player is drawn, in ticks, and the first tick whose cues are not due. Returns `None` if the
+    /// player has had no entities.
     pub(crate) fn time(&self, player: PlayerId) -> Option<(f64, Tick)> {
         let other = self.players[player.index()].as_ref()?;
         Some((other.time.at(), other.due))

@@ -21,13 +21,13 @@
 pub enum When {
     /// Between the last two ticks of the prediction.
     Predicted,
-    /// At the newest tick for which the player's input is confirmed or announced, plus some guessed ticks. The player's
-    /// cues wait for its inputs even in a guessed tick.
+    /// Near the newest tick for which the player's input is confirmed or announced, plus some guessed ticks. The
+    /// player's cues wait for its inputs even in a guessed tick.
     Known {
         /// The number of guessed ticks. Each makes the picture newer, but wrong more often.
         guess: u8,
     },
-    /// `Predicted` while at most 4 ticks are guessed, otherwise `Known { guess: 2 }`.
+    /// `Predicted` until more than 4 ticks are guessed, then `Known { guess: 2 }` until at most 2 are.
     #[default]
     Auto,
 }
@@ -43,8 +43,9 @@ const LATE: f64 = 0.004;
 const LOOK_TICKS: f64 = 24.0;
 /// How much faster the expected tick rises for each additional known tick.
 const HASTE: f64 = 0.1;
-/// The largest deviation of the clock's rate from 1, and the deviation for each tick of error.
+/// The largest deviation of the clock's rate from 1.
 const RATE_MAX: f64 = 0.1;
+/// The deviation of the rate for each tick of error.
 const RATE_PER_TICK: f64 = 0.05;
 /// The clock leaps if it is more than this many ticks late.
 const LEAP: f64 = 40.0;
@@ -55,16 +56,17 @@ const NEAR: f64 = 0.05;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DrawnTime {
     at: f64,
-    /// The tick up to which the inputs are expected to be known. It advances with the match. In each tick in which
-    /// fewer inputs are known, it falls back by almost a tick; otherwise it rises slowly. So it is too high about 0.4 %
-    /// of the time. The share must be this small, because those are the ticks in which the player turns and guesses are
-    /// wrong.
+    /// The tick up to which the inputs are expected to be known. It advances with the match; in each tick it falls back
+    /// by almost a tick if fewer inputs are known than expected, and otherwise rises slowly. So it is too high about
+    /// 0.4 % of the time. The share must be this small: fewer inputs are known mostly when the player turns, and then
+    /// the guesses drawn instead are wrong.
     known: f64,
     // The minimum and maximum number of ticks known beyond the expected one, since the last check.
     more: [f64; 2],
     looked: f64,
-    /// Whether the clock moves to the prediction's time, and whether it has reached it.
+    /// Whether the clock moves to the prediction's time.
     is_predicted: bool,
+    /// Whether it has reached that time.
     is_there: bool,
 }
 

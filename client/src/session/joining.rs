@@ -5,8 +5,8 @@
 //!       └─▶ welcome: the start that the client has ─────────▶ it plays
 //! ```
 //!
-//! Law **Hostile wire**: an unreadable or unexpected message is counted and dropped. Only an unreadable first world, or
-//! unreadable rules, end the session, because the client cannot play without them.
+//! Law **Hostile wire**: an unreadable or unexpected message is counted and dropped, except that a world or rules that
+//! cannot be used end the session, because the client cannot play without them.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outgoing.urge();
     }
 
-    /// Records the progress of the download. A session that never played is closed when the download stalls.
+    /// Records the progress of the download. Closes a session that never played if the download stalls.
     pub(super) fn watch_download(&mut self, now: Duration) {
         let welcomed = match &self.stage {
             Stage::Joining(joining) => Some(joining.welcome.is_some()),
