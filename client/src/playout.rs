@@ -68,8 +68,9 @@ pub(crate) struct Playout {
     slack_up: Option<f64>,
     /// Reports about earlier turns are ignored.
     stale_until: u32,
-    /// The time of the last call, and the last pause of the machine.
+    /// The time of the last call of `look`.
     looked_at: Option<Duration>,
+    /// The start and end of the machine's last pause.
     stood: Option<(Duration, Duration)>,
     spectates: bool,
 }

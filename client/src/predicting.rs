@@ -285,7 +285,7 @@ impl Predicting {
         }
     }
 
-    /// Records that frames arrived. A turn is late after a gap of two turns, a tick and a frame without frames.
+    /// Frames are late if more than two turns, a tick and a drawn frame have passed since the last ones.
     pub(crate) fn record_arrival<S: Simulation, V: Show<S>>(
         &mut self,
         replica: &mut Replica<S, V>,

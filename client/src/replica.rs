@@ -210,8 +210,8 @@ impl<S: Simulation> Divergence<S> {
         self.is_halted
     }
 
-    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier
-    /// evidence stays, because the server's world of that tick has already been requested.
+    /// Records that the world of `tick` is not the server's, and keeps it as evidence. Earlier evidence stays, because
+    /// the server's world of that tick has already been requested.
     pub(crate) fn begin(&mut self, tick: Tick, ours: &World<S>) {
         if self.since.is_none() {
             self.since = Some(tick);

@@ -64,7 +64,7 @@ const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
 const REPEAT: Duration = Duration::from_millis(50);
 
-/// A client's session.
+/// A client's side of a match, from the request to join until the end, as a state machine without clock or socket.
 pub struct Session<S: Simulation, V: Show<S> = NoPicture> {
     pub(crate) hello: Hello,
     pub(crate) stage: Stage<S, V>,
@@ -308,7 +308,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// Returns the next prediction rebuild to run, unless it is [`Inline`](crate::Reconcile::Inline).
+    /// Returns the next rebuild of the prediction to run, or `None` if there is none, as always with
+    /// [`Inline`](crate::Reconcile::Inline).
     ///
     /// Call this after each [`advance`](Session::advance). [`run`](Rebuild::run) the rebuild on any thread, and [hand
     /// it back](Session::hand_back) before a later `advance`, ideally the next one. There is at most one rebuild at a
@@ -388,7 +389,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         )));
     }
 
-    /// Issues a command for the next input tick. Returns its sequence number.
+    /// Issues a command for the next input tick, or in lockstep for the open batch. Returns its sequence number.
     ///
     /// # Errors
     /// If the session is not in play, `seat` does not exist, too many commands are open, or the command is too large.
@@ -469,7 +470,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         lockstep.unacknowledged().1 > 0 || commands.next().is_some()
     }
 
-    /// Sets the share of time, 0..=1, that this machine spends on the game. The server may slow the match for all
+    /// Sets the share of time, 0..=1, that this machine spends on this session. The server may slow the match for all
     /// players when a machine is overloaded. [`Client`](crate::Client) measures the share.
     pub fn set_load(&mut self, load: f32) {
         self.load = load.clamp(0.0, 1.0);

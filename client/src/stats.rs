@@ -10,7 +10,8 @@ use twinstep_protocol::packet::{ByteCounts, OUTER_BYTES};
 
 use crate::picture::PictureStats;
 
-/// The reason why a confirmed frame differed from the assumed one: the first difference, in frame order.
+/// The reason why a prediction is rebuilt: the first difference between the assumed and the confirmed frame, in frame
+/// order, or a withheld effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misprediction {
     /// A player joined or left.
@@ -28,8 +29,8 @@ pub enum Misprediction {
 }
 
 impl Misprediction {
-    /// Returns the first difference between an assumed frame and the confirmed one, or `None` if the assumption was
-    /// correct.
+    /// Returns the first difference between an assumed frame and the confirmed one. If they are equal but the predicted
+    /// step `withheld` an effect, returns [`Misprediction::Withheld`]; otherwise `None`.
     pub fn between<S: Simulation>(
         assumed: &FrameData<S>,
         withheld: bool,
@@ -187,8 +188,9 @@ pub(crate) struct Counts {
     least: i32,
     counts: [u32; 512],
     all: u64,
-    /// The bucket of the median, and the number of values below it.
+    /// The bucket of the median.
     middle: usize,
+    /// The number of values in lower buckets.
     before: u64,
     last: Option<i32>,
 }
@@ -336,8 +338,8 @@ pub struct SessionStats {
     pub commands_executed: u64,
     pub commands_refused: u64,
     pub claims_refused: u64,
-    /// Time in which the pace requested a predicted tick while the prediction was at A + `lead_max`, or the inputs at A
-    /// + `input_window`, in ms.
+    /// Time in which the prediction could not continue, in ms: the pace requested a tick, but the prediction was
+    /// `lead_max` ticks ahead of A, or the inputs were `input_window` ticks ahead.
     pub stall_ms: f64,
     /// The time for which the input tick was held, because inputs arrived much too early after a pause of the server,
     /// or the input delay decreased, in ms.
@@ -411,7 +413,7 @@ pub struct SessionStats {
     pub returns: u64,
     /// Silences after which the server was dialled again, but responded on the same path.
     pub silences: u64,
-    /// Time in which the server was silent or lost, since the first dial, in ms.
+    /// Time in which the server was silent or lost, in ms. Each outage counts from its first dial.
     pub away_ms: f64,
     /// Events dropped because the game did not poll them in time.
     pub events_dropped: u64,

@@ -21,7 +21,7 @@ use twinstep_protocol::journal::WrittenBy;
 use twinstep_protocol::packet::hello::{Hello, Names};
 use twinstep_protocol::replay::Recorder;
 
-/// The size of a full reel, if worlds are not large: about 20 minutes of 4 players and a 30 KB world.
+/// The size of a full reel, if worlds are not large: about 20 minutes with 4 players and a 30 KB world.
 pub const REEL_BYTES_MAX: usize = 8 << 20;
 /// The number of worlds for which a reel has space, however large they are.
 const REEL_WORLDS: usize = 8;
@@ -196,7 +196,6 @@ mod tests {
         taped_of(Counter::default(), ticks, reel_bytes_max, from, |_| {})
     }
 
-    /// Like [`taped`], for any game; `look` gets the tape after each tick.
     fn taped_of<S: Simulation<Rules = (), Input = u8>>(
         sim: S,
         ticks: u32,

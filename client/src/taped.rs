@@ -1,4 +1,5 @@
-//! [`SessionTape`]: the guesses and the picture of a session, as bytes for a file ([`twinstep_protocol::tape`]).
+//! [`SessionTape`]: a session's wrong guesses, corrections and events, as bytes for a file
+//! ([`twinstep_protocol::tape`]).
 //!
 //! ```text
 //!  Timeline   wrong guesses, corrections ─┐
@@ -28,7 +29,7 @@ pub(crate) struct SessionTape {
     bytes: Vec<u8>,
     lost: u64,
     seats: Vec<PlayerId>,
-    // The next command of each player.
+    // The next sequence number to record, for each player.
     given: [u32; PLAYERS_MAX],
     before: TimelineStats,
     ticks: (u32, u32),
@@ -72,7 +73,7 @@ impl SessionTape {
         }
     }
 
-    // Records an `advance`: the state after it, and what happened in it.
+    // Records an `advance`: the ticks after it, and what happened in it.
     pub(crate) fn look<S: Simulation, V: Show<S>>(
         &mut self,
         playing: &mut Playing<S, V>,

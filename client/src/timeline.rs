@@ -68,9 +68,10 @@ pub enum ConfirmError {
 
 /// Receives the timeline's events, for cues and pictures.
 pub trait Watch<S: Simulation> {
-    /// The authority made a step to `world`. `is_as_shown` is `true` if the shown prediction contains the same step.
+    /// The authority advanced by a step, to `world`. `is_as_shown` is `true` if the shown prediction contains the same
+    /// step.
     fn confirmed(&mut self, world: &World<S>, fx: &Effects<S>, is_as_shown: bool);
-    /// The shown prediction made a new step to `world`.
+    /// The shown prediction (in lockstep, the authority) advanced by a new step, to `world`.
     fn predicted(&mut self, world: &World<S>, fx: &Effects<S>);
     /// A rebuild has reached `world`. `is_last` is `true` for the last two worlds, between which the picture is drawn.
     fn resimulated(&mut self, world: &World<S>, is_last: bool);
@@ -130,7 +131,7 @@ pub struct Timeline<S: Simulation> {
     stepper: Stepper<S>,
     memos: Memos,
     loops: Vec<LoopStats>,
-    /// The number of rebuild steps not run in the background.
+    /// The number of repeated steps (in ticks predicted before), without those of background rebuilds.
     repeated: u64,
     repeated_cost: u32,
     how: Reconcile,
@@ -259,8 +260,8 @@ impl<S: Simulation> Timeline<S> {
     ///
     /// # Panics
     /// In a verifying timeline, if a kept prediction was wrong: the game's `step` depends on the phase without calling
-    /// `withhold`, or is not pure. In others, except in lockstep, one tick in 64 (one in up to 1,024 for a large world)
-    /// is stepped twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
+    /// `withhold`, or is not pure. In other timelines, except in lockstep, one tick in 64 (one in up to 1,024 for a
+    /// large world) is stepped twice, and a fault is reported by [`take_fault`](Timeline::take_fault).
     pub fn confirm(
         &mut self,
         frame: &FrameData<S>,
@@ -401,9 +402,8 @@ impl<S: Simulation> Timeline<S> {
         self.credit.forget();
     }
 
-    /// Takes the last recorded fault of the game's step, as text with the tick and the fields: the step produced a NaN,
-    /// panicked, gave different results in prediction and confirmation without `withhold`, or is not pure. Returns each
-    /// fault once.
+    /// Takes the newest fault of the game's step or hooks, as text with the tick and the fields: the step produced a
+    /// NaN, panicked, gave different results in prediction and confirmation without `withhold`, or is not pure.
     pub fn take_fault(&mut self) -> Option<String> {
         self.fault.take()
     }
@@ -415,8 +415,7 @@ impl<S: Simulation> Timeline<S> {
             .unwrap_or_default()
     }
 
-    /// The items of each loop of [`Effects::each`] in rebuilt ticks: how many were run, and how many results were
-    /// reused.
+    /// The counts of each loop of [`Effects::each`] in repeated ticks: the items run, and the results reused.
     pub fn loops(&self) -> &[LoopStats] {
         &self.loops
     }
@@ -441,7 +440,7 @@ impl<S: Simulation> Timeline<S> {
         self.credit.is_rare = is_rare;
     }
 
-    /// Sets the part of the budget that a repeated step takes. A new step takes [`NEW_STEP`].
+    /// Sets the cost of a repeated step. A new step costs [`NEW_STEP`].
     pub(crate) fn set_repeated_step_cost(&mut self, cost: u32) {
         self.repeated_cost = cost;
     }
@@ -659,9 +658,7 @@ impl<S: Simulation> Timeline<S> {
     }
 
     /// Assumes the next frame of a line and steps it. Claims are accepted in new ticks, but not from a line known to be
-    /// wrong: the rebuild will reach these ticks.
-    ///
-    /// If the step failed, which leaves the line half stepped.
+    /// wrong: the rebuild will reach these ticks. After an error the line is half stepped.
     fn step_line(&mut self, which: Which) -> Result<(), ()> {
         let (line, is_right) = match which {
             Which::Shown => (&mut self.shown, !self.stale),

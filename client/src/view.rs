@@ -36,7 +36,7 @@ pub(crate) struct View<S: Simulation, V: Show<S>> {
     pub(crate) now: Duration,
     updated_at: Duration,
     pub(crate) alpha: f32,
-    /// The time after the newest tick at which the picture was drawn; 0 if it was not.
+    /// The position of the last drawn picture, in ticks after the newest tick; 0 if that tick was not drawn.
     pub(crate) drawn: f32,
     tick: Duration,
     lead: u32,
@@ -85,7 +85,6 @@ impl<S: Simulation, V: Show<S>> View<S, V> {
         }
     }
 
-    /// The duration of a correction: the lead, at least 6 ticks.
     fn over(&self) -> Duration {
         self.tick * self.lead.clamp(SMOOTH_TICKS_MIN, LEAD_MAX)
     }

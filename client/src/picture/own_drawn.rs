@@ -48,7 +48,7 @@ impl<K: Ord + Copy, P: Pose> OwnDrawn<K, P> {
         self.waiting.front().is_some_and(|first| first.0 <= tick)
     }
 
-    // Compares what was drawn with the authority's poses of a tick.
+    // Compares the drawn poses with the authority's poses of a tick.
     pub(crate) fn judge(&mut self, tick: Tick, truth: &Poses<K, P>) {
         while let Some((at, key, pose, is_own)) = self.waiting.pop_front_if(|one| one.0 <= tick) {
             // An entity that does not exist has no true pose.

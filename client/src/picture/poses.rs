@@ -231,7 +231,6 @@ impl<K: Ord + Copy, P: Pose> Poses<K, P> {
         }
     }
 
-    /// Sets the ticks up to which the players' actions in these poses are known.
     pub(super) fn know(&mut self, known: &Known) {
         self.known = *known;
     }

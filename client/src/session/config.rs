@@ -185,9 +185,10 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Writes a tape: what this session assumed and showed every tick, its lead and margin, rebuilds with their causes,
-    /// desyncs and heals. The program takes it with [`Session::take_tape`](crate::Session::take_tape). Costs two trees
-    /// of the state (about 50 ns per number) per rebuild, and about 100 bytes of tape per tick.
+    /// Records a tape: the ticks and the margin after each `advance`, wrong guesses and the fields that they changed,
+    /// rebuilds with their causes, and events such as desyncs and heals. The program takes it with
+    /// [`Session::take_tape`](crate::Session::take_tape). Costs two trees of the state (about 50 ns per number) per
+    /// rebuild, and about 100 bytes of tape per tick.
     #[must_use]
     pub fn record_tape(mut self) -> Self {
         self.taped = true;

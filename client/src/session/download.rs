@@ -34,7 +34,7 @@ struct HeldUp {
     since: Option<Duration>,
     /// Whether the welcome had arrived at that time, and the number of the world's bytes received by then.
     had: (bool, usize),
-    /// The time when the first bytes of the world arrived, and their number.
+    /// The time when the first bytes of the world arrived, and the number of these bytes.
     first: Option<(Duration, usize)>,
     /// The time of the last check. At most [`AWAKE_MAX`] of the time between two checks counts.
     looked_at: Duration,
@@ -86,7 +86,7 @@ impl WorldDownload {
     }
 
     /// Records the progress of a session waiting for its world: whether the welcome has arrived, and the number of the
-    /// world's bytes received. `None` if the session does not wait.
+    /// world's bytes received. `has` is `None` if the session does not wait.
     pub(crate) fn watch(&mut self, now: Duration, has: Option<(bool, usize)>) {
         let Some(had) = has else {
             self.held_up.since = None;
@@ -107,7 +107,8 @@ impl WorldDownload {
         };
     }
 
-    /// Estimates the time until `total_bytes` have arrived, at the rate so far. Returns `None` for at least a second.
+    /// Estimates the time until `total_bytes` have arrived, at the rate so far. Returns `None` for at least the first
+    /// second.
     pub(crate) fn rest(&self, total_bytes: usize) -> Option<Duration> {
         let (began, first) = self.held_up.first?;
         let took = self.held_up.looked_at.saturating_sub(began);

@@ -145,7 +145,7 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// The time of the next work if no packet arrives until then. Returns `None` while the session waits for the
+    /// The time of the next work, unless a packet arrives earlier. Returns `None` while the session waits for the
     /// server.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         match &self.mode {
@@ -242,9 +242,9 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Drops the frames not stepped yet, because the transport is lost. Returns the authority's tick and digest if the
-    /// session can resume from it, and the newest digest that equalled the server's. The server may have computed no
-    /// digest since.
+    /// Drops the frames not stepped yet, because the transport is lost. If the session can resume from its authority,
+    /// returns the authority's tick and digest, and the newest digest that equalled the server's, because the server
+    /// may not have one of the authority's tick.
     pub(crate) fn resumable(&mut self) -> Holds {
         let authority = self.replica.timeline.authority();
         let tick = authority.tick();

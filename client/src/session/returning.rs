@@ -31,8 +31,10 @@ use crate::picture::Show;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Continues over a new transport, which from now on carries all packets: sends a hello again, and resumes from the
-    /// frames that the server still has, or from the server's world. Until the server responds, inputs are sampled and
-    /// predicted within their limits. [`Event`]s report the start and the end. A closed session stays closed.
+    /// frames that the server still has, or from the server's world. A session that plays keeps sampling and predicting
+    /// until the server responds, as far as the input window and the lead allow, and reports [`Event::Reconnecting`]
+    /// unless [`connection_lost`](Session::connection_lost) already has; another [`Event`] reports the end. A closed
+    /// session stays closed.
     pub fn reconnect(&mut self, now: Duration) {
         let now = self.reach(now);
         self.connection_lost(now);
@@ -67,7 +69,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// Reports that the server is silent or closed the path, and is being dialled over another one. A silent path is
-    /// still read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next.
+    /// still read. Call [`recover`](Session::recover) or [`reconnect`](Session::reconnect) next. Has no effect unless
+    /// the session is in its match.
     pub fn connection_lost(&mut self, now: Duration) {
         let now = self.reach(now);
         if self.stage.playing().is_some() && self.outages.lose(now) {
@@ -101,8 +104,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.outages.cut
     }
 
-    /// The time of the last packet from the server, for a session in its match. The server sends at least ten packets a
-    /// second, or two a second to a client silent for four seconds.
+    /// The time of the last packet from the server, or the time at which the session entered its match if none has
+    /// arrived since. Returns `None` while the session joins or reconnects, and once it is over. The server sends at
+    /// least ten packets a second, or two a second to a client silent for four seconds.
     #[must_use]
     pub fn last_received_at(&self) -> Option<Duration> {
         let settled = matches!(self.stage, Stage::Playing(_));

@@ -1,6 +1,6 @@
 //! The game's view of its session: worlds, the picture, cues, events, and the state of the match.
 //!
-//! Invariant: no method here changes the confirmed match, or what is sent.
+//! Invariant: no method here changes the confirmed match or the packets sent.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
             .map(|playing| playing.replica.timeline.authority())
     }
 
-    /// The world that is shown: the predicted one, or the confirmed one in lockstep.
+    /// The world that is shown: the predicted one, or the confirmed one in lockstep. Returns `None` when
+    /// [`authority`](Session::authority) does.
     #[must_use]
     pub fn prediction(&self) -> Option<&World<S>> {
         self.stage
@@ -70,8 +71,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The progress of joining, or of reconnecting with a world download. Returns `None` before the world arrives,
-    /// while the session plays, and once it is over.
+    /// The progress of joining, or of reconnecting with a world download. Returns `None` before the world starts to
+    /// arrive, while the session plays, and once it is over.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         let world = self
@@ -101,7 +102,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     /// The time at which a player's entities are drawn, in ticks: at 7.5, they are halfway between the worlds of ticks
-    /// 7 and 8. See [`When`](crate::When).
+    /// 7 and 8. See [`When`](crate::When). Returns `None` outside a match.
     #[must_use]
     pub fn drawn_at(&self, player: PlayerId) -> Option<f64> {
         let replica = &self.stage.playing()?.replica;
@@ -188,8 +189,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         self.events.pop()
     }
 
-    /// In lockstep, the number of turns that have arrived completely but have not ended. It is at least 1 as long as no
-    /// turn is late.
+    /// The number of turns that have arrived completely but have not ended. It is at least 1 as long as no turn is
+    /// late. Returns `None` unless the session is in lockstep.
     #[must_use]
     pub fn turns_ahead(&self) -> Option<u32> {
         let playing = self.stage.playing()?;
@@ -253,10 +254,11 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         timeline.map_or(StepCounts::default(), Timeline::steps)
     }
 
-    /// Sets the part of [`advance`](Session::advance)'s budget that a repeated step (a step of a rebuild) takes, in
-    /// 256ths of a new step, 4 to 256. The default is 256. [`Client`](crate::Client) measures it: where loops reuse
-    /// results ([`Effects::each`](twinstep_core::Effects::each)), a rebuild costs little, and the prediction keeps its
-    /// lead. Has no effect before the session plays.
+    /// Sets the cost of a repeated step (a step of a rebuild in a tick that was predicted before) in
+    /// [`advance`](Session::advance)'s budget, in 256ths of a new step, clamped to 4..=256. The default is 256.
+    /// [`Client`](crate::Client) measures it: where loops reuse results
+    /// ([`Effects::each`](twinstep_core::Effects::each)), a rebuild costs little, and the prediction keeps its lead.
+    /// Has no effect before the session plays.
     pub fn set_repeated_step_cost(&mut self, cost: u32) {
         if let Some(playing) = self.stage.playing_mut() {
             let cost = cost.clamp(REPEATED_MIN, NEW_STEP);
@@ -264,8 +266,8 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         }
     }
 
-    /// The items of each loop of [`Effects::each`](twinstep_core::Effects::each) in rebuilt ticks: how many were run,
-    /// and how many results were reused.
+    /// The counts of each loop of [`Effects::each`](twinstep_core::Effects::each) in repeated ticks: the items run, and
+    /// the results reused.
     #[must_use]
     pub fn loops(&self) -> &[LoopStats] {
         let timeline = self

@@ -43,7 +43,7 @@ pub(crate) struct Joining<S: Simulation, V: Show<S>> {
     pub(crate) tape: Option<Tape<S>>,
 }
 
-/// A session that continues its prediction until the server welcomes it back.
+/// A session in its match that waits for the server to welcome it back.
 pub(crate) struct Returning<S: Simulation, V: Show<S>> {
     pub(crate) playing: Box<Playing<S, V>>,
     pub(crate) welcome: Option<Welcome>,

@@ -54,14 +54,13 @@ impl<S: Simulation> StepCheck<S> {
         tick.0.is_multiple_of(self.every)
     }
 
-    /// Keeps a tick that is about to be stepped: its frame, and the world before it.
     pub(super) fn remember(&mut self, world: &World<S>, frame: &FrameData<S>) {
         self.before.clone_from(world);
         self.frame.clone_from(frame);
     }
 
-    /// Returns the fault of the remembered step, which led to `after`, or `None` if there is no
-    /// fault. `lead` is the prediction's lead.
+    /// Returns the fault of the remembered step, which led to `after`, or `None` if none was found. `lead` is the
+    /// prediction's lead.
     pub(super) fn fault(
         &mut self,
         after: &World<S>,

@@ -39,7 +39,7 @@ pub(super) struct Grounds<S: Simulation> {
 ///
 /// ```text
 ///  a step of T fails ─▶ at T and later, omit the announcements of players whose orders are due by then
-///        │ again      ─▶ bare: its own inputs, and the last inputs of others; no orders, no hooks
+///         │ again      ─▶ bare: this session's inputs, and the others' last inputs; no orders, no hooks
 ///        │ again      ─▶ no prediction of T and later
 /// ```
 #[derive(Clone, Copy)]
@@ -83,8 +83,8 @@ impl<S: Simulation> Grounds<S> {
         }
     }
 
-    /// Leaves out more entries of assumed frames from `tick` onwards, because its step failed. Returns `true` if this is
-    /// a new doubt.
+    /// Leaves out more entries of assumed frames from `tick` onwards, because its step failed. Returns `true` if this
+    /// is a new doubt.
     pub(super) fn doubt(&mut self, tick: Tick) -> bool {
         let is_new = self.doubt.is_none();
         let doubt = self.doubt.get_or_insert(Doubt {

@@ -1,7 +1,8 @@
 //! [`Line`]: a predicted world, and the assumed frames that led to it from the authority.
 //!
 //! Invariant: a line starts at the authority and reaches at most [`LEAD_MAX`] ticks beyond it, so one slot per tick of
-//! lead is enough for all frames still to be compared. A line allocates only at its creation.
+//! lead is enough for all frames still to be compared. After its creation, a line allocates only if the game's data
+//! grows.
 
 use twinstep_core::bounds::{LEAD_MAX, PLAYERS_MAX};
 use twinstep_core::frame::{Answer, FrameData, LargeEntry, Order, Perspective, PlayerSet};

@@ -32,7 +32,7 @@ impl TimelineNotes {
         }
     }
 
-    // Records each wrongly assumed part of a confirmed frame.
+    // Records the first wrongly assumed part of a confirmed frame, and each wrong input.
     pub(crate) fn compare<S: Simulation>(
         &mut self,
         assumed: &FrameData<S>,

@@ -21,8 +21,8 @@ use crate::stats::Misprediction;
 
 /// A rebuild of a prediction: [`run`](Rebuild::run) it, then hand it back.
 ///
-/// Memory: a world, space for all assumed frames of a lead (about 2 KiB each), and a copy of all that the client knows,
-/// about 150 KiB.
+/// Memory: a world, space for all assumed frames of a lead (about 2 KiB each), and a copy of this client's actions and
+/// of other players' announcements, about 150 KiB.
 pub struct Rebuild<S: Simulation> {
     pub(super) line: Line<S>,
     grounds: Grounds<S>,
@@ -47,7 +47,7 @@ impl<S: Simulation> Rebuild<S> {
         }
     }
 
-    /// Prepares a rebuild from the authority up to `until`. Costs a copy of the world and of all that the client knows.
+    /// Prepares a rebuild from the authority up to `until`. Costs a copy of the world and of `grounds`.
     pub(super) fn begin(&mut self, authority: &World<S>, grounds: &Grounds<S>, until: Tick) {
         self.line.restart(authority);
         self.grounds.clone_from(grounds);
@@ -87,7 +87,7 @@ const PASSED_ROOM: usize = 32;
 #[non_exhaustive]
 pub enum Reconcile {
     /// The caller's thread if the rebuild fits into the frame's [budget](crate::Client::frame_time), otherwise the
-    /// background. A cheap game is corrected in the frame that detects the wrong guess, and an expensive one keeps its
+    /// background. A cheap game is corrected in the frame that detects the wrong guess; an expensive game keeps its
     /// lead. Where no thread runs rebuilds, such as in a browser, this is [`Inline`](Reconcile::Inline): a
     /// [`Session`](crate::Session) without a client has no such thread until its program calls
     /// [`poll_rebuild`](crate::Session::poll_rebuild).
@@ -102,11 +102,11 @@ pub enum Reconcile {
     ///
     /// The game's thread still does the steps of confirmed ticks, one step per new tick, a copy of the world per
     /// rebuild, and one or two steps when a rebuild is handed back. Inputs of this session still show in the frame in
-    /// which they happen. A correction shows one frame later than inline if the rebuild takes at most a frame (steps ×
-    /// lead), and otherwise when the rebuild is done. If wrong guesses are often confirmed before a rebuild is done,
-    /// rebuilds become rare, then the lead is shortened; inputs and confirmed ticks are never shed. On Linux the thread
-    /// that [`Client`](crate::Client) starts has a nice value 5 above the thread that wakes it, so the game's thread
-    /// keeps the processor if both run on the same one.
+    /// which they happen. A correction shows one frame later than inline if the rebuild (a step for each tick of lead)
+    /// takes at most a frame, and otherwise when the rebuild is done. If wrong guesses are often confirmed before a
+    /// rebuild is done, rebuilds become rare, then the lead is shortened; inputs and confirmed ticks are never shed. On
+    /// Linux the thread that [`Client`](crate::Client) starts has a nice value 5 above the thread that wakes it, so the
+    /// game's thread keeps the processor if both run on the same one.
     ///
     /// Both threads call the guess and speculation hooks. A panic of the game's step or hooks in a rebuild is reported
     /// and handled as inline; see [`Event::StepFault`](crate::Event::StepFault).
@@ -225,7 +225,7 @@ const CREDIT_MAX: u32 = 30 * TURN_CREDIT;
 /// The longest turn in which a rebuild may wait for credit.
 const SHORT_TURN: Duration = Duration::from_millis(40);
 /// The time between two rebuilds for other players' actions, while rebuilds cost too much. It reduces the rebuilds to a
-/// third, and other players are drawn up to this much later.
+/// third, and delays corrections of other players by up to this much.
 const RARE: Duration = Duration::from_millis(200);
 
 /// The limit on how often the actions of other players may cause a rebuild.
@@ -236,15 +236,17 @@ const RARE: Duration = Duration::from_millis(200);
 ///  a flood             ■  ■  ■  ■  ·  ■  ·  ■  ·       no credit is left: the rebuild waits for the next turn
 /// ```
 ///
-/// Invariant (law **Bounded**): other players cause a rebuild in five of nine turns, and 16 additional ones (from
-/// [`CREDIT_MAX`]); in turns longer than [`SHORT_TURN`], at most one each. A rebuild waits for one turn at most, or, if
-/// rebuilds are rare because they cost too much, for [`RARE`]. A difference in an action of this session never waits.
+/// Invariant (law **Bounded**): other players cause at most five rebuilds in nine turns, plus 16 from a full credit
+/// ([`CREDIT_MAX`]); in turns longer than [`SHORT_TURN`], at most one per turn. A rebuild waits for one turn at most,
+/// or, if rebuilds are rare because they cost too much, for [`RARE`]. A difference in an action of this session never
+/// waits.
 pub(super) struct RebuildCredit {
     credit: u32,
     turn: u32,
     waiting: Option<Misprediction>,
-    /// The turn in which the waiting rebuild is due, and the first turn for the next rebuild while rebuilds are rare.
+    /// The turn in which the waiting rebuild is due.
     due: u32,
+    /// The first turn in which the next rebuild may start while rebuilds are rare.
     next_rare: u32,
     pub(super) is_rare: bool,
     pub(super) continued_to: Tick,

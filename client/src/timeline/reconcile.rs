@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  advance n      confirm: wrong guess ─▶ predict: a rebuild goes out, up to one tick before the shown tick;
-//!                                         the shown line continues with its own inputs, though known to be wrong
+//!                                          the shown line continues with new inputs, though known to be wrong
 //!  advance n + 1  take back: does it match the frames confirmed since then? ─▶ step to the shown tick, swap ─▶ …
 //! ```
 //!
@@ -35,9 +35,9 @@ impl<S: Simulation> Timeline<S> {
         Away::new(Box::new(rebuild))
     }
 
-    /// Returns the rebuild to run: [`run`](Rebuild::run) it on any thread, and [hand it back](Timeline::hand_back).
-    /// There is at most one at a time. If it is never handed back, the prediction stays wrong until the authority has
-    /// reached the shown tick.
+    /// Returns the rebuild to run, if there is one: [`run`](Rebuild::run) it on any thread, and [hand it
+    /// back](Timeline::hand_back). There is at most one at a time. If it is never handed back, the prediction stays
+    /// wrong until the authority has reached the shown tick.
     pub fn poll_rebuild(&mut self) -> Option<Box<Rebuild<S>>> {
         self.is_polled = true;
         let away = self.away.as_mut()?;
