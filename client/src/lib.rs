@@ -10,7 +10,7 @@
 //! | play it | [`Session`], [`CommandError`], [`Event`], [`Progress`] |
 //! | draw | [`Show`], [`Pose`], [`Smoothing`]; for engines with entities [`EntityMap`], [`Spawner`] |
 //! | play each sound and flash once | [`CueEvent`], [`CueKind`] |
-//! | show who else is there; wait for a start | [`PresenceView`]; [`Lobby`] |
+//! | show the players present; wait for a start | [`PresenceView`]; [`Lobby`] |
 //! | see mispredictions, rebuilt ticks and stalls | [`SessionStats`], [`TimelineStats`] |
 //!
 //! [`prelude`] has the imports that most games need. [`internal`] has parts for tests, load generators and the demo's

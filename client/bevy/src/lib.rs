@@ -11,7 +11,7 @@
 //! entities only represent its picture. So entities are never rolled back, saved or compared, and a system that changes
 //! an entity does not change the match. Bevy's `Time<Virtual>` may be paused; the match uses `Time<Real>`.
 //!
-//! | to do | there is |
+//! | to | use |
 //! |---|---|
 //! | set up | [`TwinstepPlugin`] |
 //! | join, play alone, leave, issue commands | [`Play`]; its [`PlayState`] and [`PlayOver`] |

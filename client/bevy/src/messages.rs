@@ -11,7 +11,7 @@ use crate::play::PlayEnd;
 pub struct CueMessage<S: Simulation>(pub CueEvent<S::Cue>);
 
 impl<S: Simulation> CueMessage<S> {
-    /// The cue to play now. Returns `None` if the message is about an earlier cue.
+    /// The cue to play now. Returns `None` if the message confirms or cancels an earlier cue.
     #[must_use]
     pub fn started(&self) -> Option<&S::Cue> {
         match &self.0.kind {
@@ -20,7 +20,7 @@ impl<S: Simulation> CueMessage<S> {
         }
     }
 
-    /// The cue that did not happen: stop it, or fade it out.
+    /// The cue that did not happen: stop it, or fade it out. Returns `None` for other messages.
     #[must_use]
     pub fn cancelled(&self) -> Option<CueId> {
         matches!(self.0.kind, CueKind::Cancelled).then_some(self.0.id)

@@ -26,13 +26,14 @@ pub struct NetSample {
     pub rebuilds: u32,
     /// Predicted ticks simulated again in this period.
     pub resim_ticks: u32,
-    /// Ticks in this period for which a local player's input arrived too late.
+    /// Ticks in this period for which the server had no input of a local player in time.
     pub fills: u32,
     pub up_bytes: u32,
     pub down_bytes: u32,
 }
 
-/// The samples of the last 12 s or more, as a resource. It displays as one line, with the means of the last ten.
+/// The last samples, of 12 s or more, as a resource. It is displayed as one line with the means of the last ten
+/// samples.
 #[derive(Resource, Clone, Debug)]
 pub struct NetGraph {
     samples: VecDeque<NetSample>,

@@ -33,7 +33,7 @@ impl<S: Simulation> Pads<S> {
         &mut self.0[seat]
     }
 
-    /// Runs `advance` with a function that samples a seat, and clears all inputs if any seat was sampled.
+    /// Clears all inputs if `advance` sampled any seat.
     pub(crate) fn sampled<R>(
         &mut self,
         advance: impl FnOnce(&mut dyn FnMut(usize) -> S::Input) -> R,

@@ -219,7 +219,8 @@ fn two_apps_play_over_a_bad_link_and_a_killed_one_reconnects() {
         "no desync"
     );
 
-    // A third client joins, and leaves by removing its match. It loses all cubes, and the others lose its cube.
+    // A third client joins, and leaves by removing its match. All cubes vanish from its picture, and its cube from the
+    // others' pictures.
     let mut c = app();
     let ticket = server.ticket("cleo").expect("a ticket");
     c.insert_resource(Play::join(&ticket, config()).expect("a socket"));

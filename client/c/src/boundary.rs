@@ -17,13 +17,13 @@ pub(crate) unsafe fn read_text<'a>(text: *const c_char) -> Result<&'a str, Strin
     if text.is_null() {
         return Err("expected a text, but the pointer is NULL".to_owned());
     }
-    // SAFETY: not null, and ends with 0 by the caller's word.
+    // SAFETY: not null, and the caller guarantees that it ends with 0.
     let text = unsafe { CStr::from_ptr(text) };
     let text = text.to_str();
     text.map_err(|_| "expected a text in UTF-8".to_owned())
 }
 
-/// Reads an element of a list. Its place need not be aligned.
+/// Reads an element of a list, which need not be aligned. Returns `None` if `list` is null.
 ///
 /// # Safety
 /// `list` must be null, or point to more than `at` values.
@@ -31,17 +31,17 @@ pub(crate) unsafe fn read<T: crate::CStruct>(list: *const T, at: usize) -> Optio
     if list.is_null() {
         return None;
     }
-    // SAFETY: the place belongs to the list by the caller's word, and any bytes are a `CStruct`.
+    // SAFETY: the caller guarantees that the element is in the list, and every bit pattern is a valid `CStruct`.
     Some(unsafe { list.add(at).read_unaligned() })
 }
 
-/// Writes an element of a list. Its place need not be aligned.
+/// Writes an element of a list, which need not be aligned. Has no effect if `list` is null.
 ///
 /// # Safety
 /// `list` must be null, or point to space for more than `at` values.
 pub(crate) unsafe fn write<T>(list: *mut T, at: usize, value: T) {
     if !list.is_null() {
-        // SAFETY: the place belongs to the list by the caller's word.
+        // SAFETY: the caller guarantees that the element is in the list.
         unsafe { list.add(at).write_unaligned(value) };
     }
 }

@@ -16,7 +16,7 @@ pub trait CGame: 'static {
     type Show: Show<Self::Sim>;
     /// A player's controls.
     type Pad: CStruct;
-    /// A player's order.
+    /// A player's command.
     type Command: CStruct;
     /// The pose of an entity.
     type Pose: CStruct;
@@ -25,14 +25,14 @@ pub trait CGame: 'static {
     /// The rest of what an engine shows: scores, phases, time left.
     type Hud: CStruct;
 
-    /// Named values for fields of the structs above. The header defines each as a constant: the prefix in upper case, then
-    /// the name as written here.
+    /// Named values for fields of the structs above. The header defines each as a constant: the prefix in upper case,
+    /// then the name as written here.
     const CONSTANTS: &'static [(&'static str, i32)] = &[];
 
     /// The configuration of a session.
     fn config() -> SessionConfig<Self::Sim, Self::Show>;
 
-    /// The match played alone, without a server. `None` if the game has none.
+    /// The match played alone, without a server. Returns `None` if the game has none.
     #[must_use]
     fn alone() -> Option<Local<Self::Sim>> {
         None
@@ -45,7 +45,7 @@ pub trait CGame: 'static {
     /// range.
     fn input(pad: &Self::Pad) -> Result<<Self::Sim as Simulation>::Input, String>;
 
-    /// Joins the controls of two frames without a tick between them, so that a tap is not lost: the buttons of both,
+    /// Merges the controls of two frames without a tick between them, so that a tap is not lost: the buttons of both,
     /// the sticks of the later one. By default, only the later frame counts.
     #[must_use]
     fn merge(earlier: &Self::Pad, later: &Self::Pad) -> Self::Pad {
@@ -53,7 +53,7 @@ pub trait CGame: 'static {
         *later
     }
 
-    /// Reads an order.
+    /// Reads a player's command.
     ///
     /// # Errors
     /// The errors of [`input`](CGame::input).

@@ -5,10 +5,10 @@ use twinstep_core::Simulation;
 use crate::game::CGame;
 use crate::structs::{CDeclaration, CStruct};
 
-/// Changes with the functions and with the structs of every game.
+/// The version of the exported functions, and of the structs that all games share.
 const FUNCTIONS: u32 = 1;
 
-/// The header of a game. `@p` is the prefix, `@P` is the prefix in upper case.
+/// The header of a game. `@p` stands for the prefix, `@P` for the prefix in upper case.
 const TEMPLATE: &str = include_str!("header.template.h");
 
 fn declare<T: CStruct>() -> CDeclaration {
@@ -28,7 +28,7 @@ fn structs<G: CGame>() -> [(&'static str, CDeclaration); 5] {
     ]
 }
 
-/// A number for the layout of everything that crosses the C boundary (FNV-1a).
+/// The FNV-1a hash of everything that crosses the C boundary.
 pub(crate) fn abi<G: CGame>() -> u32 {
     let code = structs::<G>().map(|(name, structure)| format!("{name}{{{}}}", structure.code));
     let code = format!("{FUNCTIONS}{}", code.concat());
@@ -37,8 +37,8 @@ pub(crate) fn abi<G: CGame>() -> u32 {
     })
 }
 
-/// The text of a game's header. [`library!`](crate::library!) has the prefix, and exports a function that returns the
-/// header.
+/// The text of a game's header. [`library!`](crate::library!) exports a function that returns it with the game's
+/// prefix.
 #[must_use]
 pub fn header<G: CGame>(prefix: &str) -> String {
     let mut text = TEMPLATE.to_owned();

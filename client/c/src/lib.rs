@@ -7,8 +7,8 @@
 //! ```
 //!
 //! One library is one game: its rules and types are compiled in. A game adds an implementation of [`CGame`] and one
-//! line, [`library!`]; the header is generated from the same declarations. It documents everything that a C programmer
-//! needs: units, memory, threads, errors.
+//! line, [`library!`]; the header is generated from the same declarations. The header documents everything that a C
+//! programmer needs: units, memory, threads, errors.
 //!
 //! Invariant: every pointer of a C program is read or written in one file. Matches are identified by numbers, no panic
 //! leaves a function, and only types whose every bit pattern is valid are read from a caller's memory.

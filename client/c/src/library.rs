@@ -3,8 +3,8 @@
 /// Exports a game to C: `library!(Pucks, "pucks")` exports `pucks_join`, `pucks_advance` and the rest, and declares
 /// `pub fn header() -> String`, which returns the text of `pucks.h`.
 ///
-/// Use it once, in a crate with `crate-type = ["cdylib"]` (or `staticlib`, for iOS). The prefix must be a C name in lower
-/// case. A profile with `panic = "abort"` does not compile: a panic would end the engine.
+/// Use it once, in a crate with `crate-type = ["cdylib"]` (or `staticlib`, for iOS). The prefix must be a C name in
+/// lower case. A profile with `panic = "abort"` does not compile: a panic would end the engine.
 #[macro_export]
 macro_rules! library {
     ($game:ty, $prefix:literal) => {

@@ -1,7 +1,7 @@
-//! [`CMatches`]: the open matches of a library by number, and what each exported function does.
+//! [`CMatches`]: the open matches of a library by number, and the bodies of the exported functions.
 //!
-//! A C program holds a number, not a pointer. If its match was left, or belongs to another load of the library, the
-//! number does not name a match; a pointer would lead to memory with a different owner.
+//! A C program holds a number, not a pointer. The number of a match that was left, or of another load of the library,
+//! names no match; a pointer would lead to memory with a different owner.
 //!
 //! Invariant: no panic leaves a function. If a game's code panics, its match is over.
 #![expect(unsafe_code, reason = "the functions take pointers of a C program")]
@@ -39,12 +39,13 @@ fn panicked(panic: &(dyn Any + Send)) -> String {
     format!("the game panicked: {}", text.unwrap_or("no text"))
 }
 
-/// Runs the game's code. Returns its panic message.
+/// Runs the game's code. Returns its result, or the message of its panic.
 fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panicked(&*panic))
 }
 
-/// Each function has the safety conditions of [`boundary`](crate::boundary): pointers are null, or as the header says.
+/// Each function has the safety conditions of [`boundary`](crate::boundary): pointers are null, or as the header
+/// requires.
 #[expect(clippy::missing_safety_doc, reason = "hidden; see the line above")]
 impl<G: CGame> CMatches<G> {
     #[expect(clippy::new_without_default, reason = "for a static")]
@@ -56,7 +57,7 @@ impl<G: CGame> CMatches<G> {
     }
 
     pub unsafe fn join(&self, program: u32, ticket: *const c_char) -> u64 {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let ticket = unsafe { read_text(ticket) };
         self.open(program, || CMatch::join(ticket?))
     }
@@ -78,7 +79,7 @@ impl<G: CGame> CMatches<G> {
         let begun = began.unwrap_or_else(CMatch::failed);
         let mut open = lock(&self.0);
         if open.last == 0 {
-            // Random, so that no number of an earlier load names a match of this one. 52 bits, so that a `double` holds it.
+            // Random, so that no number of an earlier load names a match of this one. 52 bits fit into a `double`.
             open.last = RandomState::new().hash_one(()) >> 12;
         }
         open.last += 1;
@@ -94,7 +95,7 @@ impl<G: CGame> CMatches<G> {
         match guarded(|| act(&mut played)) {
             Ok(done) => Some(done),
             Err(why) => {
-                // Dropping the game's values also runs its code.
+                // Dropping the game's values also runs the game's code.
                 let _ = guarded(|| played.end_by_panic(why));
                 None
             }
@@ -102,14 +103,14 @@ impl<G: CGame> CMatches<G> {
     }
 
     pub unsafe fn advance(&self, number: u64, now_s: f64, pads: *const G::Pad, seats: u32) -> i32 {
-        // SAFETY: the caller's word: there are this many pads.
+        // SAFETY: the caller guarantees this many pads.
         let pads = (0..seats as usize).map_while(|seat| unsafe { read(pads, seat) });
         let state = self.with(number, |played| played.advance(now_s, pads));
         state.unwrap_or(state::OVER)
     }
 
     pub unsafe fn send(&self, number: u64, seat: u32, command: *const G::Command) -> i64 {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let command = unsafe { read(command, 0) };
         let sent = self.with(number, |played| played.send(seat, command));
         sent.unwrap_or(-1)
@@ -119,7 +120,7 @@ impl<G: CGame> CMatches<G> {
         let shown = self.with(number, |played| {
             let entities = played.shown().enumerate().map(|(at, entity)| {
                 if at < room {
-                    // SAFETY: the caller promised space for this many.
+                    // SAFETY: the caller guarantees space for this many.
                     unsafe { write(out, at, entity) };
                 }
             });
@@ -130,13 +131,13 @@ impl<G: CGame> CMatches<G> {
 
     pub unsafe fn hud(&self, number: u64, out: *mut G::Hud) -> i32 {
         let hud = self.with(number, |played| played.hud()).flatten();
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         hud.map_or(0, |hud| unsafe { one(out, hud) })
     }
 
     pub unsafe fn poll_cue(&self, number: u64, out: *mut CCue<G::Cue>) -> i32 {
         let cue = self.with(number, CMatch::poll_cue).flatten();
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         cue.map_or(0, |cue| unsafe { one(out, cue) })
     }
 
@@ -149,7 +150,7 @@ impl<G: CGame> CMatches<G> {
     ) -> i32 {
         let event = self.with(number, CMatch::poll_event).flatten();
         event.map_or(0, |(event, says)| {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 write_text(&says, text, room);
                 one(out, event)
@@ -160,7 +161,7 @@ impl<G: CGame> CMatches<G> {
     pub unsafe fn why(&self, number: u64, text: *mut c_char, room: usize) -> usize {
         let why = self.with(number, |played| played.why().to_owned());
         let why = why.unwrap_or_else(|| NO_MATCH.to_owned());
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { write_text(&why, text, room) }
     }
 
@@ -181,7 +182,7 @@ impl<G: CGame> CMatches<G> {
 /// # Safety
 /// `out` must be null, or have space for the value.
 unsafe fn one<T>(out: *mut T, value: T) -> i32 {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe { write(out, 0, value) };
     1
 }

@@ -1,4 +1,4 @@
-//! [`CMatch`]: a match as a C program plays it, joined or alone, with its state, events and last sentence.
+//! [`CMatch`]: a match as a C program plays it, joined or alone, with its state, its events and its last error text.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ impl<G: CGame> CMatch<G> {
         }
     }
 
-    /// Records the reason of a refusal, unless the match is over, which has its own reason.
+    /// Records the reason of a refusal. A match that is over keeps the reason of its end.
     fn refuse(&mut self, why: String) {
         if self.state != state::OVER {
             self.why = why;
@@ -159,7 +159,7 @@ impl<G: CGame> CMatch<G> {
         if self.state == state::OVER {
             return state::OVER;
         }
-        // Not a number, below zero, or earlier than before: no time has passed.
+        // Not a number, below zero, too large, or earlier than before: no time has passed.
         let now = Duration::try_from_secs_f64(now_s).unwrap_or(self.now);
         self.now = self.now.max(now);
         let mut inputs: [Input<G>; SEATS_MAX] = Default::default();
@@ -193,7 +193,7 @@ impl<G: CGame> CMatch<G> {
         }
         let is_loading = |session: &Session<_, _>| session.progress().is_some();
         match self.state {
-            // It has joined, and steps through the ticks since: it does not take commands yet.
+            // The session steps through the ticks since its world, and takes no commands yet.
             state::PLAYING if self.session().is_some_and(is_loading) => state::CONNECTING,
             state => state,
         }

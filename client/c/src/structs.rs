@@ -27,7 +27,7 @@ impl CDeclaration {
 /// A field type of a [`CStruct`]: a fixed-size integer or float, or an array of them.
 ///
 /// # Safety
-/// Any bytes must be a value of the type, and it must have the layout of the C type that it names.
+/// Every bit pattern must be a valid value of the type, and the type must have the layout of the C type that it names.
 #[expect(unsafe_code, reason = "values are read from a caller's memory")]
 pub unsafe trait CField: Copy {
     /// The element's type in C.
@@ -43,7 +43,7 @@ pub unsafe trait CField: Copy {
 macro_rules! fields {
     ($($of:ty: $c:literal),*) => {
         $(
-            // SAFETY: the same number in Rust and in C, and any bytes are one.
+            // SAFETY: the type is the same number in Rust and in C, and every bit pattern is valid.
             #[expect(unsafe_code, reason = "see the trait")]
             unsafe impl CField for $of {
                 fn c_type() -> &'static str {
@@ -60,7 +60,7 @@ fields! {
     f32: "float", f64: "double"
 }
 
-// SAFETY: an array has the layout of C's, and any bytes are one, as they are of its elements.
+// SAFETY: an array has the layout of a C array, and every bit pattern is valid, as for its elements.
 #[expect(unsafe_code, reason = "see the trait")]
 unsafe impl<F: CField, const N: usize> CField for [F; N] {
     fn c_type() -> &'static str {
@@ -72,19 +72,19 @@ unsafe impl<F: CField, const N: usize> CField for [F; N] {
     }
 }
 
-/// A struct that C programs read and write. [`c_struct!`](crate::c_struct) declares them.
+/// A struct that C programs read and write, declared with [`c_struct!`](crate::c_struct).
 ///
 /// # Safety
-/// The type must have the layout of the C struct that it declares, and any bytes must be a value of it. So a `bool` and
-/// an enum cannot be fields.
+/// The type must have the layout of the C struct that it declares, and every bit pattern must be a valid value of it.
+/// So a `bool` and an enum cannot be fields.
 #[expect(unsafe_code, reason = "values are read from a caller's memory")]
 pub unsafe trait CStruct: Copy + Default + Send + 'static {
     #[doc(hidden)]
     fn declare(out: &mut CDeclaration);
 }
 
-/// Declares a struct with C layout. Its comments also appear in the game's header. Its fields are integers, floats, and
-/// arrays of them.
+/// Declares structs with C layout. Their fields are integers, floats, and arrays of them. Their comments also appear in
+/// the game's header.
 ///
 /// ```
 /// twinstep_c::c_struct! {

@@ -1,5 +1,4 @@
-//! A game's library as a C program sees it: programs that play with it, built by a C compiler, and its functions called
-//! here.
+//! A game's library as a C program sees it: compiled programs that play with it, and calls of its functions from here.
 
 #![expect(
     unsafe_code,
@@ -159,13 +158,13 @@ fn folder() -> &'static Path {
 /// Builds the example's library, as it is now. Returns its path.
 fn library() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
-    // With all packages, as the check builds it: with other features everything would be built again.
+    // With all packages, as the check builds it: other features would rebuild everything.
     cargo.args(["build", "--workspace", "--example", "pucks", "--quiet"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
-    // Variables of this test's package. Build scripts that read their own would count as changed, and with them every
-    // crate above, in this build and in the next one.
+    // Removes the variables of this test's package. Build scripts that read them would count as changed, and this build
+    // and the next one would rebuild all dependent crates.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -301,7 +300,7 @@ fn programs_in_c_cpp_and_csharp_play_on_a_real_server() {
         };
         let open = started - confirmed - cancelled;
         assert!(started > 3 && confirmed > 3 && open <= 2, "{text}");
-        // The other one may have come later and left earlier.
+        // The other programs may have come later and left earlier.
         let pucks = text.matches("\npuck ").count();
         assert!((1..=many).contains(&pucks), "{text}");
         assert_eq!(text.matches(" local 1 ").count(), 1, "{text}");
@@ -348,7 +347,7 @@ fn the_header_is_the_librarys() {
         std::fs::write(&path, pucks::header()).expect("a file");
         panic!("{path:?} was out of date, and is renewed");
     }
-    // The same number by hand.
+    // The same number, written there by hand.
     let csharp = std::fs::read_to_string(path.with_file_name("Pucks.cs")).expect("a file");
     let number = format!("Abi = {:#010x};", abi(&before));
     assert!(csharp.contains(&number), "Pucks.cs must say {number}");
@@ -466,13 +465,13 @@ fn a_lone_match_uses_the_given_time_and_keeps_a_tap_between_two_ticks() {
         pass(96, Pad::default());
         let [puck] = shown(at)[..] else { panic!() };
         assert_eq!((puck.is_local, puck.pose.x, puck.pose.y), (1, 0.0, 0.0));
-        // One frame long.
+        // A tap of one frame.
         pass(frame_ms, Pad { held: RIGHT });
         pass(480, Pad::default());
         let x = shown(at)[0].pose.x;
         // A tick's acceleration, until friction has used it up.
         assert!((0.05..0.075).contains(&x), "{x} m at {frame_ms} ms a frame");
-        // A time that stands still, is none or goes back.
+        // A time that stands still, is not a finite number, or goes back.
         for now_s in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e300] {
             assert_eq!(c::frame(at, now_s, &[Pad { held: LEFT }]), PLAYING);
         }

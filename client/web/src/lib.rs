@@ -94,7 +94,7 @@ fn between() -> MutexGuard<'static, Between> {
     BETWEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ticket in the page's link, or the newest one that the page has kept. `None` if the page had none.
+/// The ticket in the page's link, or the newest one that the page has kept. Returns `None` if the page has none.
 #[must_use]
 pub fn ticket() -> Option<Ticket> {
     between().ticket.clone()
@@ -105,7 +105,8 @@ pub fn ticket() -> Option<Ticket> {
 /// Advance the client with [`Client::advance_at`] and the page's clock.
 ///
 /// # Errors
-/// If the ticket is for another game or protocol version or has no address for browsers, or the rules hold a NaN.
+/// If the ticket is for another game or protocol version or has no address for browsers, or the rules or the start
+/// state hold a NaN.
 pub fn join<S: Simulation, V: Show<S>>(
     ticket: &Ticket,
     config: SessionConfig<S, V>,
@@ -127,7 +128,7 @@ fn keep(ticket: &Ticket) -> bool {
     true
 }
 
-/// A session over WebTransport, on a connection that the page opens.
+/// A transport over WebTransport, on a connection that the page opens.
 pub struct WebLine {
     number: u32,
     ticket: Ticket,
@@ -166,7 +167,7 @@ impl WebLine {
         };
         let mut between = between();
         while let Some((_, datagram)) = endpoint.poll_transmit() {
-            // If the page does not take datagrams, they are lost, as on any network.
+            // Datagrams that the page does not take are lost, as on any network.
             if between.up.len() < WAITING_MAX {
                 between.up.push_back((self.number, datagram.to_vec()));
             }
@@ -197,7 +198,7 @@ impl Transport for WebLine {
         let is_closed = !take(&mut between.closed, |one| *one == number).is_empty();
         drop(between);
         if is_opened && self.endpoint.is_none() {
-            // The dial's timeout starts here, because the page needed time to open the connection.
+            // The dial's timeout starts here, because the page needs time to open the connection.
             self.endpoint = Some(ClientEndpoint::connect_to(&self.ticket, SERVER, self.now));
         }
         if let Some(endpoint) = &mut self.endpoint {
@@ -268,7 +269,7 @@ pub mod page {
         random.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    /// The next connection to open.
+    /// The number and the address of the next connection to open.
     #[must_use]
     pub fn dial() -> Option<(u32, WebAddress)> {
         between().dials.pop_front()
@@ -305,14 +306,14 @@ pub mod page {
         }
     }
 
-    /// The next datagram to send, and its connection.
+    /// The next datagram to send, preceded by the number of its connection.
     #[must_use]
     pub fn outgoing() -> Option<(u32, Vec<u8>)> {
         between().up.pop_front()
     }
 
-    /// Copies bytes of the game to where the page reads them; they stay there until its next call. Returns their
-    /// number, for an export of the game to return.
+    /// Copies `bytes` to the buffer that the page reads, where they stay until the page's next call. Returns their
+    /// number, which the game's export passes on to the page.
     pub fn answer(bytes: &[u8]) -> usize {
         let buffer = &mut between().buffer;
         buffer.clear();
@@ -366,8 +367,8 @@ mod exports {
         page::give_random(&given(len));
     }
 
-    /// The length of the text that describes the next connection to open: its number, a space, its address. 0 if there
-    /// is none.
+    /// The length of the text that describes the next connection to open: its number, a space, its address. Returns 0
+    /// if there is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_dial() -> usize {
         let Some((line, web)) = page::dial() else {
@@ -393,7 +394,8 @@ mod exports {
         page::came(line, &given(len));
     }
 
-    /// The next datagram: its connection's number times 65,536, plus its length. 0 if there is none.
+    /// The number of a connection times 65,536, plus the length of the next datagram to send over it. Returns 0 if
+    /// there is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_outgoing() -> u32 {
         match page::outgoing() {
@@ -402,13 +404,13 @@ mod exports {
         }
     }
 
-    /// The length of a newer ticket to keep; 0 if there is none.
+    /// The length of a newer ticket to keep. Returns 0 if there is none.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_kept() -> usize {
         page::take_ticket_to_store().map_or(0, |line| page::answer(line.as_bytes()))
     }
 
-    /// The length of the panic message; 0 if there was no panic.
+    /// The length of the panic message. Returns 0 if there was no panic.
     #[unsafe(no_mangle)]
     extern "C" fn twinstep_why() -> usize {
         let why = std::mem::take(&mut between().why);

@@ -1,4 +1,4 @@
-//! The rules, shared with the server: boxes that slide over a plate, and bump into its edge.
+//! The rules, shared with the server: boxes that slide over a plate and bump into its edge.
 
 use serde::{Deserialize, Serialize};
 use twinstep_client::{Poses, Scene, Show};

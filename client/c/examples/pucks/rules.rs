@@ -11,9 +11,9 @@ pub const UP: u8 = 8;
 
 /// Half the length of the table, in m.
 pub const EDGE: f32 = 2.0;
-const ACCELERATION: f32 = 0.3; // m/s in a tick
-const FRICTION: f32 = 0.93; // of the speed, in a tick
-const BUMP: f32 = 1.0; // m/s, from which on it is heard
+const ACCELERATION: f32 = 0.3; // m/s per tick
+const FRICTION: f32 = 0.93; // factor of the speed, per tick
+const BUMP: f32 = 1.0; // m/s; slower bumps are silent
 
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Pucks {
@@ -81,7 +81,7 @@ impl Simulation for Pucks {
     }
 }
 
-/// The picture: each player's puck, at its position.
+/// Shows each player's puck at its position.
 pub struct Picture;
 
 impl Show<Pucks> for Picture {

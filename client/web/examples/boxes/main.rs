@@ -50,7 +50,7 @@ extern "C" fn boxes_frame(now_ms: f64, held: u32) -> u32 {
         let Some(client) = &mut game.client else {
             return 0;
         };
-        // A page has no other clock, so the cost of steps is not measured.
+        // The game imports no clock, so the cost of steps is not measured.
         let played = client.advance_at(now, || Duration::ZERO, |_seat| held as u8);
         while client.session_mut().poll_cue().is_some() {}
         while let Some(event) = client.session_mut().poll_event() {
