@@ -322,7 +322,7 @@ mod tests {
         StepCounts { new, repeated: 0 }
     }
 
-    /// A budget measured over idle frames of two steps with occasional rebuilds of 30.
+    /// A budget measured over idle frames of two steps with occasional rebuilds of 30 steps.
     fn measured(idle_us: u64, step_us: u64) -> StepBudget {
         let mut budget = StepBudget::new(FRAME_TIME);
         assert_eq!(budget.ticks(), TICKS_MAX, "before the first measurement");

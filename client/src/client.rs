@@ -2,7 +2,7 @@
 //! reads a clock or opens a socket.
 //!
 //! A client reconnects automatically if its server falls silent, restarts or moves: the server regularly sends it
-//! tickets, with which the client dials other transports. While the server is lost, the game continues as far as the
+//! tickets, with which the client opens other transports. While the server is lost, the game continues as far as the
 //! prediction may lead, and [`Event`](crate::Event)s report progress.
 //!
 //! ```text
@@ -401,7 +401,7 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 self.rejoin.find();
                 return Ok(());
             }
-            // The server has responded to the dial; its welcome is still to come.
+            // The server has responded to the dial, but its welcome has not arrived yet.
             None => return Ok(()),
             Some(lost) => {
                 // Only the first transport can end like this, because the session moves only to connected attempts.

@@ -205,7 +205,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
         };
         let received = &self.received;
         let status = &received.status;
-        // In an older packet, these values would go back.
+        // An older packet must not set these values back.
         if newest {
             self.match_status
                 .update(status.next_seal, status.waiting, status.presence.as_ref());

@@ -130,7 +130,7 @@ impl Playout {
         }
     }
 
-    /// Records the server's report, at turn `turn`, of how early the latest of the last batches arrived.
+    /// Records a report of the server at turn `turn`: the latest of the last batches arrived `slack_ms` early.
     pub(crate) fn report(&mut self, turn: u32, slack_ms: f64) {
         if turn >= self.stale_until {
             self.slack_up = Some(slack_ms);
@@ -358,8 +358,8 @@ mod tests {
         assert!(now <= MS(1_000), "{now:?}");
     }
 
-    /// Only the number of waiting turns counted, not their length. With one-second turns, a newcomer's batches were
-    /// late for four turns.
+    /// Regression: the number of waiting turns was considered, but not their length. With one-second turns, a
+    /// newcomer's batches were late for four turns.
     #[test]
     fn a_client_starting_a_few_long_turns_behind_skips_ahead() {
         let second = MS(1_000);

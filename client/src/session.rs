@@ -58,7 +58,8 @@ pub(crate) mod stage;
 pub use config::SessionConfig;
 pub use events::{CommandError, EVENTS_MAX, Event, Progress, SessionEnd};
 
-/// The longest wait for a heal's evidence, unless a message is arriving; the request is repeated until then.
+/// The longest wait for the server's evidence after a heal, unless a message is arriving. Meanwhile the request is
+/// repeated.
 const EVIDENCE_PATIENCE: Duration = Duration::from_secs(5);
 const LOADING_ACKS: Duration = Duration::from_millis(20);
 /// The interval at which unacknowledged batches and commands are sent again (in lockstep only).
@@ -201,8 +202,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     /// Confirms the frames that arrived, samples inputs, predicts within `budget` steps, and settles cues. Call it once
     /// per drawn frame, or when [`next_due`](Session::next_due) is reached.
     ///
-    /// `input` is called once per seat for each tick requested by the pace, possibly not at all; a game must remember
-    /// taps until then. The steps of frames beyond the elapsed time also count against the budget.
+    /// `input` is called once per seat for each tick to sample (in lockstep, for each batch), so possibly not at all; a
+    /// game must remember taps until the next call. The steps of frames beyond the elapsed time also count against the
+    /// budget.
     ///
     /// # Errors
     /// If the session is over; the error is the reason, and every later call returns it again.

@@ -18,11 +18,11 @@ pub enum Misprediction {
     Roster,
     /// An outcome was speculated wrongly, late, or not at all.
     Outcome,
-    /// A command or claim of this session ran at a different tick.
+    /// A command or claim of this session did not run at the assumed tick.
     OwnCommand,
-    /// A command or claim of another player.
+    /// A command or claim of another player did not run as assumed.
     Command(PlayerId),
-    /// A player's input.
+    /// A player's input was guessed wrongly.
     Input(PlayerId),
     /// The predicted step withheld an effect.
     Withheld,
@@ -111,7 +111,7 @@ fn first_difference<C: PartialEq>(assumed: &[Order<C>], truth: &[Order<C>]) -> O
     common.or(rest)
 }
 
-/// The number of prediction rebuilds, in total and per cause, and the steps of both simulations.
+/// Counters of prediction rebuilds, in total and per cause, and of the steps of both simulations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
@@ -403,8 +403,8 @@ pub struct SessionStats {
     pub cues_cancelled: u64,
     /// Cues not settled yet.
     pub cues_open: u64,
-    /// The earliest start tick of an open cue. If the authority has passed it by more than the time of a rebuild, the
-    /// cue will never be settled.
+    /// The earliest start tick of an open cue. If the authority has passed it by more than the cue drift and the time
+    /// of a rebuild, the cue will never be settled.
     pub cues_open_since: Option<u32>,
     pub up: ByteCounts,
     pub down_packets: u64,

@@ -113,7 +113,8 @@ macro_rules! c_struct {
                 $($(#[doc = $doc])* $field_vis $field: $of),+
             }
 
-            // SAFETY: `repr(C)` gives it the layout, and each field is a `CField` (the calls below compile for no other).
+            // SAFETY: `repr(C)` gives it the layout, and each field is a `CField` (the calls below compile for no other
+            // type).
             #[allow(unsafe_code)]
             unsafe impl $crate::CStruct for $name {
                 fn declare(out: &mut $crate::CDeclaration) {

@@ -18,10 +18,10 @@ const TARGET_MIN_TICKS: f64 = 1.5;
 const TARGET_CALM_TICKS: f64 = 2.0;
 /// The largest target. The server's fills cover more jitter.
 const TARGET_MAX_TICKS: f64 = 20.0;
-/// When the route becomes quieter, the target falls by at most this much per interval of jitter. It rises immediately.
+/// When the route becomes quieter, the target falls by at most this much per measured interval. It rises immediately.
 const TARGET_FALL_TICKS: f64 = 0.125;
-/// The median is taken over the reports of this time (or of four turns, if longer). A spike shorter than half of this
-/// time does not move it.
+/// The median is taken over the reports within this time (or within four turns, if longer). A spike shorter than half
+/// of this time does not move it.
 const MEDIAN_OVER: Duration = Duration::from_millis(500);
 /// The distance from the median within which reports are averaged.
 const NEAR_TICKS: f64 = 1.5;
@@ -186,7 +186,7 @@ impl Samples {
         self.sampled[slot(tick)] = Some(Sampled { tick, offset });
     }
 
-    /// The ticks before `tick` are no evidence about the route, because the clock stopped or jumped.
+    /// The ticks before `tick` are not evidence about the route, because the clock stopped or jumped.
     pub(super) fn break_at(&mut self, tick: Tick) {
         self.unbroken_from = tick;
     }

@@ -86,8 +86,8 @@ impl Errors {
     }
 }
 
-/// The distance of the drawn picture from the final match, since the session joined. [`since`](Self::since) narrows it
-/// to any window.
+/// Measurements of the drawn picture against the final match, since the session joined. [`since`](Self::since) narrows
+/// them to any window.
 #[derive(Clone, Debug, Default)]
 pub struct PictureErrors {
     pub(crate) own_off: Errors,

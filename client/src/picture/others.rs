@@ -60,8 +60,9 @@ struct Other<K, P> {
     unjudged: VecDeque<DrawnPose<K, P>>,
     // The newest judged sample of each body, and the drawn move per tick that led to it.
     judged: Vec<(DrawnPose<K, P>, Option<P>)>,
-    // The longest true steps in this second and in the last one, and the start of this second.
+    // The longest true steps in this second and in the last one.
     longest: [f32; 2],
+    // The start of this second.
     second: Tick,
     // The first tick not yet drawn with its known input.
     unshown: Tick,
@@ -69,8 +70,9 @@ struct Other<K, P> {
 
 #[derive(Clone, Copy)]
 struct DrawnPose<K, P> {
-    // The later of the two ticks between which it was drawn, and its position between them.
+    // The later of the two ticks between which it was drawn.
     tick: Tick,
+    // Its position between the two ticks.
     alpha: f32,
     // The ticks since the previous sample.
     passed: f32,

@@ -15,7 +15,7 @@ use crate::timeline::Reconcile;
 
 pub(crate) type ReadRules<S> = fn(&[u8]) -> Option<<S as Simulation>::Rules>;
 
-/// Configures a session.
+/// The settings of a session.
 #[non_exhaustive]
 pub struct SessionConfig<S: Simulation, V: Show<S> = NoPicture> {
     /// The game's read-only content. `None` if the server sends it.
@@ -44,8 +44,8 @@ pub struct SessionConfig<S: Simulation, V: Show<S> = NoPicture> {
     pub recorded_since: Option<u64>,
     /// Whether a tape is written for [`Session::take_tape`](crate::Session::take_tape).
     pub taped: bool,
-    /// Whether each confirmed prediction is compared with the authority. A difference panics with the fields that
-    /// differ. This is for debug builds and tests: it costs a copy and two digests of the world per tick.
+    /// Whether each confirmed prediction is compared with the authority. A difference causes a panic that
+    /// names the fields. This is for debug builds and tests: it costs a copy and two digests of the world per tick.
     ///
     /// Otherwise, except in lockstep, one tick in 64 (one in up to 1,024 for a large world) is checked, by a second
     /// step; a difference is reported as [`Event::StepFault`](crate::Event::StepFault).
@@ -145,7 +145,7 @@ impl<S: Simulation, V: Show<S>> SessionConfig<S, V> {
         self
     }
 
-    /// Sets the state with which the match starts, which must be its server's start state.
+    /// Sets the state with which the match starts, which must equal the server's start state.
     ///
     /// The server keeps the frames of the last 30 s. While these reach back to the start and take fewer bytes than the
     /// world, the client joins from the frames alone: it needs no world download, and does not wait for other clients'

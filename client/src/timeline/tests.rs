@@ -368,7 +368,7 @@ fn a_panic_in_a_rebuild_is_reported_and_the_rebuild_restarts_without_hooks() {
     assert!(!timeline.is_stale() && timeline.take_fault().is_none());
 }
 
-/// A heal or a reconnect happens during a rebuild, so the result of the rebuild belongs to a different past.
+/// A heal or a reconnect happens during a rebuild, so the result of the rebuild no longer applies.
 #[test]
 fn a_rebuild_started_before_a_jump_is_dropped() {
     let (mut timeline, mut rebuild, _) = wrong(Repeat);
@@ -382,7 +382,7 @@ fn a_rebuild_started_before_a_jump_is_dropped() {
     let mut seen = Seen::default();
     assert_eq!(timeline.take_back(128, &mut seen), TakenBack::default());
     assert_eq!((timeline.prediction().digest(), seen.rebuilt), (shown, 0));
-    // The rebuild's buffers are back.
+    // The rebuild's buffers can be used again.
     timeline.corrupt().all ^= 1;
     timeline.predict(target, 128, &mut seen);
     assert!(timeline.poll_rebuild().is_some());

@@ -94,7 +94,7 @@ fn between() -> MutexGuard<'static, Between> {
     BETWEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The ticket in the page's link, or the newest one that the page has kept. Returns `None` if the page has none.
+/// The ticket in the page's link, or the newest one that the page has kept. Returns `None` if the page gave none.
 #[must_use]
 pub fn ticket() -> Option<Ticket> {
     between().ticket.clone()
