@@ -57,12 +57,9 @@ fn is_moved(ended: SessionEnd) -> bool {
 
 const SILENT: SessionEnd = SessionEnd::Transport(CloseReason::TimedOut);
 
-/// Opens a transport with a ticket; the `Duration` is the time on the client's clock. Also receives the transport of a
-/// failed attempt with the same ticket, so that its socket can be reused.
 type Dial<T> =
     Box<dyn FnMut(Option<&mut T>, &Ticket, Duration) -> Result<T, ConnectError> + Send + Sync>;
 
-/// Stores a newer ticket. Returns `true` if it is stored.
 type Keep = Box<dyn FnMut(&Ticket) -> bool + Send + Sync>;
 type TapeOut = Box<dyn FnMut(&[u8]) + Send + Sync>;
 

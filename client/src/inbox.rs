@@ -49,7 +49,6 @@ impl<S: Simulation> Inbox<S> {
         self.next
     }
 
-    /// The oldest gaps in the received frames.
     pub(crate) fn gaps(&self) -> Gaps {
         let mut gaps = Gaps::new();
         let mut last = self.next;

@@ -454,7 +454,6 @@ impl Pace {
         self.samples.record(now, tick, offset);
     }
 
-    /// The maximum number of ticks that inputs may be ahead of the authority.
     fn window(&self) -> u32 {
         input_window(self.clock.tick())
     }

@@ -30,10 +30,7 @@ mod tests;
 mod write;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Reads a packet and applies it.
-    ///
-    /// # Errors
-    /// If the bytes are not a packet for this session, which is left unchanged.
+    /// Reads a packet and applies it. After an error, the session is unchanged.
     pub(crate) fn read(&mut self, now: Duration, bytes: &[u8]) -> Result<(), WireError> {
         let header = match DownPacket::open(bytes, &self.link)? {
             DownPacket::Closed(body) => {

@@ -162,7 +162,6 @@ impl<K: Ord + Copy, P: Pose> Picture<K, P> {
         }
     }
 
-    /// Creates an empty picture with space for this many entities. They are drawn at `owner`'s time, if there is one.
     pub(crate) fn with_room(smoothing: Smoothing, owner: Option<PlayerId>, room: usize) -> Self {
         Picture {
             owner,

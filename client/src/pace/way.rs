@@ -92,7 +92,6 @@ impl Way {
         self.forget(self.reports.len().saturating_sub(n));
     }
 
-    /// Drops reports older than [`MEDIAN_OVER`], or than `four_turns` if that is longer.
     pub(super) fn forget_older(&mut self, now: Duration, four_turns: Duration) {
         let over = MEDIAN_OVER.max(four_turns);
         let older = self.reports.iter().take_while(|t| t.at + over < now);

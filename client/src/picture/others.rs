@@ -185,7 +185,6 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
         }
     }
 
-    // Advances the pictures. `when` returns the time at which a player is drawn.
     pub(crate) fn advance(&mut self, moved: &Moved<'_>, mut when: impl FnMut(PlayerId) -> When) {
         let mut owners = PlayerSet::default();
         if let Some(newest) = self.ticks.back() {
@@ -295,7 +294,6 @@ impl<K: Ord + Copy, P: Pose> Others<K, P> {
 }
 
 impl<K: Ord + Copy, P: Pose> Other<K, P> {
-    /// Draws the player between the tick before `newest` (`alpha` = 0) and `newest` (`alpha` = 1).
     fn show(
         &mut self,
         ticks: &VecDeque<Poses<K, P>>,

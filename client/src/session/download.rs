@@ -73,8 +73,6 @@ impl WorldDownload {
         Some(had)
     }
 
-    /// Records that a message of `total_bytes` is arriving. A large message before the welcome is a different world, so
-    /// the kept part is dropped.
     pub(crate) fn record_arriving(&mut self, total_bytes: usize) {
         if total_bytes > BESIDE_BYTES_MAX {
             self.part = None;

@@ -130,7 +130,6 @@ impl<S: Simulation> Grounds<S> {
             .is_some_and(|doubt| tick >= doubt.from && doubt.suspects.contains(player))
     }
 
-    /// Returns `true` if the frame of `tick` is assumed without orders and without the game's hooks.
     pub(super) fn is_bare(&self, tick: Tick) -> bool {
         self.doubt
             .is_some_and(|doubt| doubt.is_bare && tick >= doubt.from)
