@@ -185,7 +185,7 @@ impl<C: Wire> CueLedger<C> {
             .is_none_or(|player| tick < self.due[player.index()])
     }
 
-    /// The earliest start tick of an open cue. Visits each open cue.
+    /// The earliest start tick of an open cue. Returns `None` if no cue is open. Visits each open cue.
     #[must_use]
     pub fn open_since(&self) -> Option<Tick> {
         self.open.iter().map(|open| open.started).min()

@@ -52,7 +52,7 @@ pub struct LocalActions<S: Simulation> {
     /// `first..next` is the contiguous run of inputs that ends at I.
     first: Tick,
     next: Tick,
-    /// The last tick at which a seat's input differed from the tick before.
+    /// The last tick at which a seat's input differed from that of the previous tick.
     changed: Tick,
     next_seq: [u32; SEATS_MAX],
     pub(crate) open_turn: Option<u32>,

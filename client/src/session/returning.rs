@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Invariant: no order runs twice. The server keeps the orders that it accepted, and reports the next command that it
-//! expects; the commands from there are sent again.
+//! expects; commands are sent again starting with that one.
 
 use std::mem;
 use std::time::Duration;

@@ -45,7 +45,7 @@ pub(super) struct Grounds<S: Simulation> {
 #[derive(Clone, Copy)]
 struct Doubt {
     from: Tick,
-    /// The newest tick that failed. Announcements are trusted again some ticks after it.
+    /// The newest tick that failed. Announcements are trusted again [`ANNOUNCE_TICKS`] after it.
     failed: Tick,
     suspects: PlayerSet,
     /// Whether all orders and hooks are omitted.
