@@ -36,8 +36,8 @@ pub enum SealWhen {
 pub enum TurnLength {
     /// This many, 1..=20. An overloaded server doubles it, up to 20.
     Fixed(u8),
-    /// Between `min` and `max`, depending on the pauses that clients report. A report counts only if the server saw
-    /// that client's inputs late. In lockstep, the first turn is as long as the largest round trip; otherwise it has
+    /// Between `min` and `max`, depending on the pauses of clients. A client's pauses count only if the server recently
+    /// saw that the client was late. In lockstep, the first turn is as long as the largest round trip; otherwise it has
     /// `min` ticks. The turn grows by a quarter after 3 pauses within 5 s, and shrinks by a tick after `patience`
     /// without pauses.
     Adaptive {
@@ -45,10 +45,10 @@ pub enum TurnLength {
         min: u8,
         /// The longest turn, in ticks.
         max: u8,
-        /// The time without pauses after which a shorter turn is tried, 1 s to 5 min. It doubles, up to 32-fold, when a
-        /// trial brings pauses back within 30 s, and halves when a trial does not, so the turn length settles on a
-        /// connection with constant jitter. With a short patience, the turn adapts sooner to a connection that
-        /// improves, and pauses more often on one that does not.
+        /// The time without pauses before a shorter turn is tried, 1 s to 5 min; six times as long if that turn was too
+        /// short before. It doubles, up to 32-fold, when pauses return within 30 s of a trial, and halves when they do
+        /// not, so the turn length settles under constant jitter. A shorter patience adapts sooner to a connection that
+        /// improves, but causes more pauses on one that does not.
         patience: Duration,
     },
 }
@@ -103,13 +103,13 @@ pub enum StartWhen {
 /// The policy for clients whose authority trails the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Laggards {
-    /// The client keeps trailing.
+    /// The client keeps trailing, and the match does not wait for it.
     Ignore,
     /// The match pauses until the client trails less, within these limits. Beyond the limits, and for 500 ms after a
     /// pause or a delay of the server, the client keeps trailing.
     Hold {
-        /// The match pauses when a client's lag exceeds its usual lag by this much, but at least by one turn and by two
-        /// ticks. [`Duration::ZERO`] means this minimum.
+        /// The match pauses when a client's lag exceeds the expected lag by this much, but at least by one turn or two
+        /// ticks, whichever is longer. [`Duration::ZERO`] means this minimum.
         from: Duration,
         /// The longest single pause. Players tolerate up to 250 ms.
         at_once: Duration,
@@ -118,14 +118,14 @@ pub enum Laggards {
     },
     /// The client is removed when it has trailed for `after`.
     Kick {
-        /// The time of trailing after which the client is removed.
+        /// How long a client may trail before it is removed.
         after: Duration,
     },
 }
 
 impl Laggards {
-    /// [`Hold`](Laggards::Hold) for a lag of at least one turn and two ticks, with pauses of at most 250 ms each and
-    /// 2 s per minute.
+    /// [`Hold`](Laggards::Hold) for a lag of one turn or two ticks, whichever is longer, with pauses of at most 250 ms
+    /// each and 2 s per minute.
     #[must_use]
     pub const fn hold() -> Laggards {
         Laggards::Hold {
@@ -141,18 +141,19 @@ impl Laggards {
 pub enum AnsweredBy {
     /// The server.
     Server,
-    /// The player's own client; or the server, if the client does not answer or leaves, or its answer is refused.
+    /// The player's own client. The server answers if the game leaves the query to it, if the client does not answer or
+    /// leaves, or if its answer is refused.
     Owner,
 }
 
-/// Whether waiting inputs and admitted commands are sent to the other players before their tick. Inputs and commands of
-/// a player with a strike in the last 10 s are never sent early.
+/// Whether waiting inputs and admitted commands are sent to the other players before their tick. For up to 10 s after a
+/// player's strike, its inputs and commands are not sent early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announce {
-    /// Inputs are sent before their tick. For co-op games only: a modified client can read others' inputs shortly
-    /// before they take effect.
+    /// Inputs and admitted commands are sent before their tick. For co-op games only: a modified client can read them
+    /// shortly before they take effect.
     Ahead,
-    /// Inputs are sent only with their frames.
+    /// Inputs and commands are sent only with their frames.
     Never,
 }
 
@@ -162,7 +163,7 @@ pub enum Checksums {
     /// Each turn while a digest hashes at most 64 KB. For larger worlds, as often as 256 KB of hashing per second
     /// allow, but at least once a second.
     Budgeted,
-    /// Each turn, at any size. Costs the server and each client 0.1 to 0.4 µs per KB and turn. At 300 KB, that is some
+    /// Each turn, at any size. Costs the server and each client 0.1 to 0.4 µs per KB and turn. At 300 KB, that is about
     /// 0.1 ms; with 150 ms turns, 0.1 % of a core. [`Chunked`](twinstep_core::Chunked) lists count only changed chunks.
     EachTurn,
 }
@@ -180,7 +181,7 @@ pub enum Claims {
 /// The policy for spectators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spectators {
-    /// The maximum number of spectators: up to 16 live ones, or 512 delayed ones.
+    /// The maximum number of spectators: at most 16 without a delay, or 512 with one.
     pub max: usize,
     /// The spectators' delay in ticks: 0, or 180..=900.
     pub delay_ticks: u32,
@@ -201,8 +202,8 @@ pub struct MatchConfig {
     pub sealing: SealWhen,
     /// The number of ticks sent together.
     pub turn: TurnLength,
-    /// The command delay m in turns, 0..=4: an order given in turn n runs in turn n + m. Fixed for the match. 0: no
-    /// lockstep, clients predict.
+    /// The command delay m in turns, 0..=4: an order given in turn n runs in turn n + m. Fixed for the match. 0 means
+    /// no lockstep: clients predict.
     pub command_delay: u8,
     /// The policy for clients that trail.
     pub laggards: Laggards,
@@ -266,7 +267,7 @@ pub enum ConfigError {
         "expected the match to wait for 1 to {seats} players, one for each seat, got {awaited}"
     )]
     StartWhen { awaited: usize, seats: usize },
-    /// A reserved seat does not exist, is reserved twice, or its identity has no or too many bytes.
+    /// A reservation names a seat that does not exist or is already reserved, or an identity that is empty or too long.
     #[error(
         "reservation of {0}: expected a seat below the number of players, reserved once, for an identity of 1 to \
          {IDENTITY_BYTES_MAX} bytes"
@@ -362,7 +363,7 @@ impl MatchConfig {
     /// Checks that all values are in their ranges.
     ///
     /// # Errors
-    /// If a value is out of its range; the error names the first one.
+    /// If a value is out of its range or conflicts with another; the error names the first such value.
     pub fn check(&self) -> Result<(), ConfigError> {
         if !(TICK_MIN..=TICK_MAX).contains(&self.tick) {
             return Err(ConfigError::Tick(self.tick));
@@ -440,7 +441,7 @@ impl MatchConfig {
     /// Checks that a running match may continue with `next` as its configuration.
     ///
     /// # Errors
-    /// If a value is out of its range, or a value is changed that is fixed for the match.
+    /// If `next` is invalid, or changes a value that is fixed for the match.
     pub fn check_change(&self, next: &MatchConfig) -> Result<(), ConfigError> {
         next.check()?;
         let fixed = [

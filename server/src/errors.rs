@@ -27,7 +27,7 @@ pub enum MatchStartError {
     Loaded,
     #[error("expected rules of at most {RULES_BYTES_MAX} bytes to send to guests, got {bytes}")]
     RulesTooLarge {
-        /// The encoded size in bytes; `usize::MAX` if it cannot be encoded.
+        /// The encoded size in bytes; `usize::MAX` if the rules cannot be encoded.
         bytes: usize,
     },
 }

@@ -1,5 +1,5 @@
 //! Twinstep's server: it seals inputs into turns, runs the same simulation headless, and makes the decisions that are
-//! not deterministic. Only the server makes them.
+//! not deterministic.
 //!
 //! [`Match`] is a state machine without I/O: packets and time go in, outputs come out in the order in which they must
 //! be executed. A host, or a test in virtual time, executes them.
@@ -15,7 +15,7 @@
 //! | [`internal`] | for the hosts of this repository |
 //!
 //! `twinstep-host` runs matches in a process, over UDP; `twinstep-local` runs one in its player's process;
-//! `twinstep-rapier2d` answers a match's area queries. The guide for authors is `twinstep-guide`.
+//! `twinstep-rapier2d` answers area queries and moves rigid bodies. The guide for authors is `twinstep-guide`.
 //!
 //! Law **One door**: nondeterminism enters the simulation only as an entry of a frame. Law **Journal first**: a turn is
 //! written before a client can see it.

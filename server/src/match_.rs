@@ -67,7 +67,7 @@ mod tick;
 
 pub use save::{OldSave, Upgrade};
 
-/// One running match. Each of its parts owns its fields.
+/// A match as a state machine: [`handle`](Match::handle), [`advance`](Match::advance) and [`poll`](Match::poll).
 pub struct Match<S: Simulation> {
     config: MatchConfig,
     mode: MatchMode,
@@ -75,7 +75,6 @@ pub struct Match<S: Simulation> {
     world: ServerWorld<S>,
     clock: Clock,
     people: People,
-    /// Inputs and orders of each player for unsealed ticks.
     seats: Vec<Seat<S>>,
     play_up: PlayUp<S>,
     sealer: Sealer<S>,
@@ -86,7 +85,6 @@ pub struct Match<S: Simulation> {
     scratch: Scratch<S>,
     snapshots: Snapshots,
     diagnostics: Diagnostics,
-    /// The services that the match does not provide because its server is overloaded.
     degradation: Degradation,
     requested: Requested,
     closed: Option<CloseCode>,
@@ -164,7 +162,7 @@ impl<S: Simulation> Match<S> {
     /// [`poll`](Match::poll) returns its bytes.
     ///
     /// # Errors
-    /// If the names are too long for a journal's header.
+    /// If the names or the world are too long for a journal.
     pub fn keep_journal(&mut self) -> Result<(), MatchStartError> {
         if self.keep_journal_later()? {
             return Ok(());
@@ -235,16 +233,16 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// The digest of the world before `tick`. For the last 30 s it is available at ticks where a digest was taken,
-    /// which is every tick while the world is small (64 KB). For the last 64 ticks it is computed if missing, which
-    /// costs a fold and a pass over the state.
+    /// The digest of the world before `tick`. If it was taken, which happens every tick while the world is small (64
+    /// KB), it is available for about 30 s. Within the last 64 ticks it is otherwise computed, which costs a fold and a
+    /// pass over the state. Returns `None` in all other cases.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
         let found = || self.world.world_at(tick)?.digest().ok();
         self.world.digest_at(tick).or_else(found)
     }
 
-    /// The world before `tick`, if it is the current one or one of the last 64. Costs a fold from an older one.
+    /// The world before `tick`, if it is the current one or one of the last 64. May cost a fold from an older one.
     #[must_use]
     pub fn world_at(&self, tick: Tick) -> Option<&World<S>> {
         self.world.world_at(tick)
@@ -274,7 +272,7 @@ impl<S: Simulation> Match<S> {
             .map_or(0, |seat| seat.next_batch.saturating_sub(turn))
     }
 
-    /// The number of bytes sent to a session, including all headers, per kind.
+    /// The bytes sent to a session, including all headers, per kind. Returns `None` if no session has this id.
     #[must_use]
     pub fn bytes_down(&self, peer: SessionId) -> Option<ByteCounts> {
         let session = self.people.peer(peer);
@@ -282,8 +280,8 @@ impl<S: Simulation> Match<S> {
         session.map(|p| p.bytes_down).or(takeover)
     }
 
-    /// The number of bytes sent to an identity in all its sessions, also as a spectator, including all headers, per
-    /// kind. At most 256 identities without a session are kept.
+    /// The bytes sent to an identity in all its sessions, also as a spectator, including all headers, per kind. The
+    /// counts of at most 256 identities without a session are kept.
     #[must_use]
     pub fn bytes_down_to(&self, identity: &str) -> ByteCounts {
         let own = self.people.iter().filter(|p| p.identity.name == identity);
@@ -309,7 +307,8 @@ impl<S: Simulation> Match<S> {
         session.map(Peer::stage).or(takeover)
     }
 
-    /// The number of ticks by which a session's authority trails the server, as reported by its client.
+    /// The number of ticks by which a session's authority trails the server, as reported by its client. Returns `None`
+    /// if no session has this id.
     #[must_use]
     pub fn lag(&self, peer: SessionId) -> Option<u32> {
         self.people
@@ -324,7 +323,7 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The number of seats that newcomers could take now, without those kept for the awaited identities of a lobby; 0 if
-    /// the match is [closed to newcomers](Match::set_open).
+    /// the match or its server admits no newcomers.
     #[must_use]
     pub fn free_seats(&self) -> usize {
         let is_free = |player: &PlayerId| {
@@ -410,7 +409,7 @@ impl<S: Simulation> Match<S> {
     /// [`advance`](Match::advance) if possible: the journal accepts the world only between turns.
     ///
     /// # Panics
-    /// If the world's `Serialize` panicked; the error is the panic's message.
+    /// If the world's `Serialize` panicked, with the same message.
     pub fn hand_world(&mut self, encoded: EncodedWorld) {
         let EncodedWorld { tick, world } = encoded;
         if !self.snapshots.aside.end(tick) {
@@ -505,7 +504,7 @@ pub(super) struct Origin {
     pub(super) start: Option<Start>,
     /// For a resumed or loaded match: the command delay in its configuration. The journal's may differ.
     pub(super) asked_delay: Option<u8>,
-    // The message with the rules, set when a session first lacked them; `None` if they are too large.
+    // The message with the rules, made when first needed; `None` if they are too large to be sent.
     pub(super) packed_rules: OnceLock<Option<Arc<[u8]>>>,
 }
 
@@ -535,13 +534,13 @@ impl Start {
     }
 }
 
-/// The start of a match that waits for its players.
+/// The state of a match that waits for its players, until its first tick.
 pub(super) struct Gathering {
-    // The lobby as it was last shown, and its number.
+    // The lobby as last shown; `number` is its version.
     pub(super) shown: Lobby,
     pub(super) number: u32,
     pub(super) keeps_journal: bool,
-    // The time of the start, after which the guests load their worlds.
+    // When the match was started. Since then, the guests load their worlds.
     pub(super) started: Option<Duration>,
 }
 

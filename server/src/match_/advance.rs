@@ -10,8 +10,8 @@
 //!  client  ────────run n──────run n+1──────run n+2──▶
 //! ```
 //!
-//! A late turn pauses clients for exactly its lateness. So the schedule moves by the same time, except for the part
-//! that the m − 1 turns in between absorb.
+//! A late turn pauses clients for its lateness, minus the part that the m − 1 turns in between absorb. The schedule
+//! moves by the same time.
 //!
 //! The cadence of a turn is the slowest one requested by a session, limited by what each session may cost the others.
 //!
@@ -51,8 +51,8 @@ const HURRY: Duration = Duration::from_millis(130);
 /// A waiting match is advanced every 50 ms. After a gap longer than this, the process is assumed to have been stopped.
 const STOOD: Duration = Duration::from_millis(500);
 /// A client's lag is explained up to the sum of its round trip, twice its jitter, one turn, the turns sealed ahead, and
-/// this margin of at least [`TRAIL_TICKS_MIN`]. The margin covers one frame of the client, because it steps and reports
-/// only once a frame.
+/// this margin of at least [`TRAIL_TICKS_MIN`]. The margin covers one frame, because a client steps and reports only
+/// once a frame.
 const TRAIL: Duration = Duration::from_millis(50);
 const TRAIL_TICKS_MIN: u32 = 3;
 /// The match pauses for a client only if its lag is at least this many ticks higher than expected, because its reports
@@ -210,7 +210,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// The players that the match must wait for before it may seal the next tick or turn.
+    /// The reason why the next tick or turn must not be sealed yet, with the players that the match waits for.
     fn wait(&self) -> Option<WaitReason> {
         if let Some(awaited) = self.awaited_at_start() {
             return Some(WaitReason::Start(awaited));
@@ -466,8 +466,8 @@ impl<S: Simulation> Match<S> {
     }
 
     /// The number of ticks by which a session's authority is farther behind than expected. The expected lag is the
-    /// explained one (see [`TRAIL`]), or the session's usual lag with its round trip and
-    /// jitter, if that is known and smaller.
+    /// explained one (see [`TRAIL`]), or the session's usual lag with its round trip and jitter, if that is known and
+    /// smaller.
     fn trail(&self, peer: &Peer) -> u32 {
         let cadence = self.world.current.turn().cadence;
         let turn = u32::from(cadence.turn_ticks);
@@ -596,7 +596,7 @@ impl<S: Simulation> Match<S> {
         cadence
     }
 
-    /// Records the end of a wait. The wait counts as a pause for the missing sessions.
+    /// Records the end of a wait. The wait counts as a pause for the awaited sessions.
     pub(super) fn record_pause(&mut self, wait: WaitReason) {
         let players = match wait {
             WaitReason::Batches(players) | WaitReason::Laggards(players) => players,
@@ -617,7 +617,6 @@ impl<S: Simulation> Match<S> {
     }
 }
 
-/// A travel time in ticks, rounded up.
 fn ticks_of(time: Duration, cadence: Cadence) -> u32 {
     let time = time.min(RTT_MAX).as_nanos();
     time.div_ceil(cadence.tick().as_nanos()) as u32

@@ -32,7 +32,7 @@ use crate::peer::Verdict;
 use twinstep_protocol::identity::SessionId;
 
 impl<S: Simulation> Match<S> {
-    /// Handles a client's report that its world differs at `tick`. The client's digest has no other use.
+    /// Heals a client that reports that its world differs at `tick`, and keeps the evidence for its report.
     pub(super) fn heal(&mut self, now: Duration, at: usize, tick: Tick) {
         if self.is_delayed(at) {
             // The current world must not be shown to a delayed spectator; it may join again.
@@ -149,7 +149,7 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Changes the state outside the protocol, for tests that plant a fault in the server.
+    /// The state, for tests that plant a fault in the server by changing it outside the protocol.
     pub fn corrupt(&mut self) -> &mut S {
         self.world.current.corrupt()
     }

@@ -7,11 +7,11 @@
 //!             ▼ refused          └▶ a slot free?  ─▶ welcome, and the world, or its rest ▶ caught up ─▶ Joined
 //! ```
 //!
-//! At most two worlds are being sent to players, and eight to spectators, because worlds are large: each uses a slot. A
-//! world download that has run for 1 s at less than 128 KiB/s loses its slot as soon as another session waits for one,
-//! then continues without a slot, at no more than 128 KiB/s. A world download that progressed by less than 16 KiB in 3
-//! s loses its slot in the same way; if another session also wants its seats, the session is closed. If less than 16
-//! KiB of a world arrived, its client may not join again for 30 s; a spectator is closed. Frames do not need a slot.
+//! At most two worlds at a time are sent to players, and eight to spectators, because worlds are large: each uses a
+//! slot. When another session waits for a slot, a download loses its slot if it has run for 1 s at less than 128 KiB/s,
+//! or progressed by less than 16 KiB in 3 s. It then continues without a slot, at no more than 128 KiB/s. But a stalled
+//! spectator is closed, and so is a stalled player whose seats another session wants. A client that received less than
+//! 16 KiB before that may not join again for 30 s. Frames do not need a slot.
 //!
 //! Invariants: a join does not cost the other players anything, because the new player joins only when the session's
 //! authority has caught up, and in lockstep when its batches come in time. Every join ends, even if the client does not
@@ -42,7 +42,7 @@ const FRAME_BYTES: usize = 64;
 
 /// The maximum number of worlds being sent to spectators, in addition to those being sent to players.
 const VIEWS_AT_ONCE: usize = 8;
-/// A session has caught up when it is behind by at most its round trip, two turns, and this time or these ticks.
+/// A session has caught up if its lag is at most its round trip, two turns, and `NEAR` (at least `NEAR_TICKS_MIN`).
 const NEAR: Duration = Duration::from_millis(100);
 const NEAR_TICKS_MIN: u32 = 6;
 /// A session that catches up makes progress when it comes nearer by this much match time.
@@ -51,7 +51,7 @@ const STEP: Duration = Duration::from_secs(1);
 /// If a match waits for batches, a new player joins once its batches arrive in time, or after this time.
 const IN_TIME_WITHIN: Duration = Duration::from_secs(2);
 
-/// The start of a session: the session's index, its basis, and the tick of that basis.
+/// The start of a session: `from` is the tick of its basis; `world` is sent without its first `u32` bytes.
 struct Begins {
     at: usize,
     basis: Basis,
@@ -260,9 +260,10 @@ impl<S: Simulation> Match<S> {
         Some((world.clone(), bytes))
     }
 
-    /// Reserves a slot for the world of the session at `at`, and returns the session's index. Returns `None` if the
-    /// session must ask again, for example because its world must be encoded first. Sessions get slots in the order in
-    /// which they asked; a stalled or slow world gives up its slot.
+    /// Reserves a slot for the world of the session at `at`. Returns the session's index afterwards, because freeing a
+    /// slot may close other sessions. Returns `None` if the session must ask again, for example because its world must
+    /// be encoded first. Sessions get slots in the order in which they asked; if none is free, a stalled or slow
+    /// download loses its slot. `is_there` is `true` if the world is already encoded.
     fn take_place(&mut self, now: Duration, at: usize, is_there: bool) -> Option<usize> {
         let peer = &mut self.people[at];
         peer.greeting_mut()?.ask_for_world(now);

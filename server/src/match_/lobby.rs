@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Until the start the clock does not run: no tick is sealed, no player is dropped or charged, and the journal is
-//! empty. So a crash before the start loses only the lobby. A seat becomes free as soon as its session is gone.
+//! empty. So a crash before the start loses only the lobby. A seat becomes free as soon as its session is gone, unless
+//! a loaded match keeps it for its owner.
 //!
 //! Invariant: each choice of rules is sent to a session at most once, and rules for an identity are rate-limited like
 //! its joins.
@@ -86,7 +87,7 @@ impl<S: Simulation> Match<S> {
     /// Replaces the rules, and the simulation with which the match starts, while the match waits for its players.
     /// Afterwards, no player counts as ready. A guest that lacks the rules gets them if it accepts rules
     /// (`SessionConfig::without_rules`), and is removed otherwise. Costs a pass over both, and the compression of the
-    /// rules: some ten milliseconds per megabyte. To resume the match later, pass the chosen rules: the journal names
+    /// rules: about ten milliseconds per megabyte. To resume the match later, pass the chosen rules: the journal names
     /// them by their digest.
     ///
     /// # Errors

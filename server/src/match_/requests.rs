@@ -29,7 +29,8 @@ use crate::peer::Peer;
 
 impl<S: Simulation> Match<S> {
     /// Makes a request as the match's host. The referee is not asked. All clients get `Event::Request` without a
-    /// player. Takes effect at the first tick of the next turn; in a lobby, at the first tick of the match.
+    /// player. A save or a start takes effect immediately, another request at the first tick of the next turn; in a lobby,
+    /// at the first tick of the match.
     ///
     /// # Errors
     /// If a value in the request is out of range. [`MatchRequest::Save`] fails without
@@ -90,7 +91,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    // Decides on a request from a session's player.
     pub(super) fn decide_request(&mut self, at: usize, seat: usize, request: MatchRequest) {
         let now = self.clock.now;
         let Some(by) = self.people[at].players.get(seat).copied() else {

@@ -1,7 +1,7 @@
 //! Resuming a match from its journal, after its server was killed or handed it over.
 //!
 //! ```text
-//!  journal ──▶ world some 400 ticks before the end ──frames──▶ world at the end
+//!  journal ──▶ world about 400 ticks before the end ─frames─▶ world at the end
 //!                 │ worlds, frames, digests                       │ seats, sequences, open queries
 //!                 ▼                                               ▼
 //!              history (for returning clients)                 the match continues, in the same file
@@ -11,8 +11,9 @@
 //! confirmed tick. Outcomes come from the journal's frames and are never resolved again; only open queries are asked
 //! again.
 //!
-//! After a resume the clock waits until all previously present players play again, so that players do not lose the game
-//! because of a crash. For [`EXCUSED`], silent players are not dropped, even if the wait has ended.
+//! After a resume the clock waits until all previously present players play again, but at most [`HOLD_MAX`], so that
+//! players do not lose the game because of a crash. For [`EXCUSED`], silent players are not dropped, even if the wait
+//! has ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,10 @@ const _: () = assert!(BACKLOG_MIN > crate::seat::CLAIM_AGE_MAX);
 const _: () = assert!(BACKLOG_MIN > HISTORY);
 impl<S: Simulation> Match<S> {
     /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored, because
-    /// the journal has them, and its start time; `config.unix_time` is the time of the resume. Costs the steps of some 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that
+    /// Resumes a match at the last turn of its journal. `config.start` and `config.command_delay` are ignored, because
+    /// the journal has them, and its start time; `config.unix_time` is the time of the resume.
+    ///
+    /// Costs the steps of about 400 to 1,000 ticks at 60 Hz (or of the spectators' delay, if that
     /// is more), for a match of any length, and a pass over the journal to check it. The pass needs the memory of the
     /// largest record.
     ///
@@ -117,7 +121,6 @@ impl<S: Simulation> Match<S> {
         Ok(Resumed { match_, keep_bytes })
     }
 
-    // Gives each identity its seat from the journal.
     fn take_seats(&mut self, index: &Index) -> Result<(), ResumeError> {
         let next = self.world.current.tick();
         let tick = self.world.current.turn().cadence.tick();
@@ -181,7 +184,6 @@ impl<S: Simulation> Match<S> {
         Ok(())
     }
 
-    // The players present at the crash that do not play again yet.
     pub(super) fn missing_after_restart(&self) -> PlayerSet {
         let Some(returning) = &self.clock.returning else {
             return PlayerSet::default();

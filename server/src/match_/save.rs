@@ -10,8 +10,8 @@
 //! A save holds every command whose result a client can have seen: clients see only complete turns, and the save holds
 //! all complete turns. Orders for a later turn are not saved.
 //!
-//! Invariant: only its owner takes a reserved seat. The match waits 5 s for an owner that never connects, and does not
-//! kick it: after [`EXCUSED`](super::resume) its player counts as dropped, and stays in the world.
+//! Invariant: only its owner takes a reserved seat. The match waits at most 5 s for an owner that never connects, and
+//! does not kick it: after [`EXCUSED`](super::resume) its player counts as dropped, and stays in the world.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ impl<S: Simulation> Match<S> {
     /// [`start_when`](MatchConfig::start_when), it first waits in a lobby, with the rules of the save.
     ///
     /// The world comes from the save, with its tick, its roster, and the tick length that its steps simulate. All
-    /// policies come from `config`, even the command delay; `config.start` is ignored, and
+    /// policies come from `config`, including the command delay; `config.start` is ignored, and
     /// [`reserved`](MatchConfig::reserved) seats take precedence.
     ///
     /// `upgrade` is used if the save has an older version or different rules. Without it, such a save is refused.

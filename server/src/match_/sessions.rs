@@ -15,23 +15,23 @@
 //!  connect ─▶ the identity has a session? ── no ──▶ Greeting
 //!                       │ yes
 //!                       ▼
-//!               PendingTakeover ── hello that fits ──▶ takes over: the old session is closed, this one greets
+//!               PendingTakeover ── hello that fits ──▶ takes over: the old session is closed, the new one is Greeting
 //!                       └─ silent for 5 s, too many of them, the transport gone ──▶ forgotten
 //! ```
 //!
-//! Tickets, according to the rules of [`twinstep_protocol::lineage`]:
+//! Tickets, according to the rules of [`twinstep_protocol::lineage`]; L0, L1, L2 are successive tickets of one lineage:
 //!
 //! ```text
 //!  ticket L0 opens a session ───▶ plays ──────────▶ L0 is safe, and lineages seen before are out of date
 //!  ticket L1 is handed down ──stored──▶ reported ─▶ L1 is safe, and L0 is out of date
-//!  ticket L2 is handed down ── the client is killed      (L1 lets it in, as often as it is used; so would L2)
+//!  ticket L2 is handed down ── the client is killed  (its next process may connect with L1 or L2, any number of times)
 //! ```
 //!
 //! Invariants: after the lobby, an identity keeps its seat until it leaves or is removed, even if its sessions end. A
 //! connection attempt that a client abandons does not affect its current session. The safe generation only rises, and
-//! only to that of a ticket that the identity's client has stored for its next process, or with which it has connected.
-//! So one ticket always admits the identity, after a crash of either side. The match drops all that belongs to a
-//! removed identity: its sessions, pending takeovers and seats.
+//! only to that of a ticket that the identity's client has stored for its next process, or with which it has played. So
+//! one ticket always admits the identity, after a crash of either side. The match drops all that belongs to a removed
+//! identity: its sessions, pending takeovers and seats.
 
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ impl<S: Simulation> Match<S> {
         own.map(|p| p.id).collect()
     }
 
-    /// Assigns player numbers to an identity: its current ones, then its former ones, then free ones.
+    /// Assigns player numbers to an identity: its current ones, then its reserved and former ones, then free ones.
     fn assign(
         &self,
         identity: &str,
@@ -374,7 +374,7 @@ impl<S: Simulation> Match<S> {
         self.people.away.keep(self.clock.now, peer.end());
     }
 
-    /// Keeps the data that a closed session's join still needs, until its client returns.
+    /// Keeps the world and the frames that a closed session still needed to join, in case its client returns.
     fn keep_join(&mut self, peer: &Peer) {
         if let Some((from, world)) = peer.unfinished() {
             self.snapshots.cut_off.keep(self.clock.now, from, world);
@@ -476,8 +476,8 @@ impl<S: Simulation> Match<S> {
         self.queries.complete(job, outcome, &mut self.diagnostics);
     }
 
-    /// Takes a client's answers to the queries of its own players. Ignores an answer that is late, repeated, or to a
-    /// query of another player.
+    /// Takes a client's answers to the queries of its own players. Ignores an answer that is late or repeated. If an
+    /// answer is invalid or refused, the resolver answers instead.
     fn take_answers(&mut self) {
         let context = self.world.context(&self.people.views);
         let diagnostics = &mut self.diagnostics;
@@ -537,8 +537,8 @@ impl<S: Simulation> Match<S> {
 
     /// Starts a session of `seats` local players, or of a spectator if `seats` is 0. An identity gets its former
     /// players back. If the identity already has a session, that session continues until the new one sends its hello
-    /// and takes over. A removed identity is refused: for 30 s if it was too slow in play, or if its world did not make
-    /// progress while others wanted its seats; for 60 s after too many strikes; until the match ends if it was kicked.
+    /// and takes over. A removed identity is refused: for 30 s if it was too slow in play, or made no progress with its
+    /// world while others wanted its seats or slot; for 60 s after too many strikes; until the match ends if kicked.
     ///
     /// # Errors
     /// If the session is refused; the error is the close code to send. Other sessions are not affected.
@@ -808,7 +808,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Records that the session plays, so the ticket with which it connected becomes safe.
     pub(super) fn make_used_ticket_safe(&mut self, at: usize) {
         if let Some(stamp) = self.people[at].tickets.came_by().copied() {
             self.make_safe(at, &stamp);

@@ -29,7 +29,6 @@ use crate::stopwatch::Timed;
 pub(super) const LEAVE_AFTER: Duration = Duration::from_secs(60);
 
 impl<S: Simulation> Match<S> {
-    /// Seals and steps one tick, and resolves its queries. At a turn's end, writes and sends the turn.
     pub(super) fn tick(&mut self) {
         let turn = self.world.current.turn();
         self.keep_snapshots();
@@ -223,7 +222,7 @@ impl<S: Simulation> Match<S> {
         for i in 0..self.seats.len() {
             let player = PlayerId(i as u8);
             let seat = &mut self.seats[i];
-            // Whatever the policy: a player that never came is neither waited for nor kicked.
+            // Under any policy, a player that never connected is dropped; it is neither awaited nor kicked.
             let is_expected = self.people.expected(player).is_some();
             let session = self
                 .people
