@@ -56,12 +56,10 @@ impl Clock {
         self.ahead = std::iter::repeat_n(turn, self.mode.turns_ahead().into()).collect();
     }
 
-    /// Sets the time of the first tick, or turn, unless it is set already.
     pub(super) fn begin(&mut self, now: Duration, tick: Duration) {
         self.due.get_or_insert(self.mode.first_due(now, tick));
     }
 
-    /// Advances the match's own time to `now`, if that is later. Returns the match's time.
     pub(super) fn reach(&mut self, now: Duration) -> Duration {
         self.now = self.now.max(now);
         self.now
@@ -125,7 +123,7 @@ pub(super) struct Return {
     pub(super) from_first: bool,
 }
 
-/// Admitted requests, which the next turn's cadence applies.
+/// Admitted requests: the speed, pause and steps, which the next turn's cadence applies; and saves.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     pub(super) tick_ns: Option<u32>,

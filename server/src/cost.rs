@@ -8,7 +8,7 @@
 //!
 //! An identity pays for the time that others waited for it, even if its sessions change in that time. The cost of
 //! longer ticks and turns is summed separately. An identity that has spent the [`Budget`] for waiting is removed as too
-//! slow. If the budget for longer ticks and turns is spent, its requests for them are ignored.
+//! slow. If the budget for longer ticks and turns is spent, its requests beyond what its round trip needs are ignored.
 //!
 //! Invariant: a cost has at most [`PARTS`] + 1 parts, so its memory is bounded. A part is dropped as a whole, a twelfth
 //! of the window after its start has left the window, so the sum is never too small.
@@ -65,7 +65,7 @@ impl Cost {
     }
 }
 
-/// The window of a [`Budget`] of at most 20 s.
+/// The window of a [`Budget`] whose `spent_max` is at most 20 s.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The waiting time that an identity may cost the others, and the window over which it is summed.

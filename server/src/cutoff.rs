@@ -45,7 +45,6 @@ impl CutOff {
         }
     }
 
-    /// Drops joins that were kept long enough, or that need frames before `first`.
     pub(super) fn forget(&mut self, now: Duration, first: Tick) {
         self.joins
             .retain(|join| now < join.until && join.from >= first);
@@ -55,7 +54,6 @@ impl CutOff {
         self.joins.iter().map(|join| join.from).min()
     }
 
-    /// Returns `true` if the frames from `tick` onwards are kept for a cut-off join.
     pub(super) fn reaches(&self, tick: Tick) -> bool {
         self.needed().is_some_and(|needed| needed <= tick)
     }

@@ -36,7 +36,6 @@ impl Degradation {
         self.steps >= 1
     }
 
-    /// The close code with which new spectators are refused. Returns `None` if they are admitted.
     pub(super) fn refuses_spectators(self) -> Option<CloseCode> {
         let late = self.spares_spectators().then_some(Degradation::BUSY);
         self.refusal.or(late)
@@ -49,13 +48,11 @@ impl Degradation {
         }
     }
 
-    /// The close code with which newcomers without a seat are refused. Returns `None` if they are admitted.
     pub(super) fn refuses_newcomers(self) -> Option<CloseCode> {
         let late = (self.steps >= 3).then_some(Degradation::BUSY);
         self.refusal.or(late)
     }
 
-    /// The length of a turn in ticks; `wish` is the length without degradation.
     pub(super) fn turn_ticks(self, wish: u8) -> u8 {
         match self.steps {
             0..=3 => wish,

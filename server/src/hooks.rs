@@ -10,7 +10,7 @@ use twinstep_protocol::packet::request::MatchRequest;
 
 use crate::history::History;
 
-/// The view that a hook gets: the worlds of the last 64 ticks, including the current one.
+/// A hook's view of the match: its rules, its worlds of the last 64 ticks, and its players' views.
 pub struct HookContext<'a, S: Simulation> {
     pub(crate) world: &'a World<S>,
     pub(crate) rules: &'a S::Rules,
@@ -37,7 +37,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
         self.rules
     }
 
-    /// The state before `tick` was stepped. `None` if `tick` is [`HISTORY`] ticks back or more.
+    /// The state before `tick`. Returns `None` if `tick` is in the future, or [`HISTORY`] ticks back or more.
     ///
     /// Free while worlds are small (64 KB), because one is kept every tick. Larger worlds are kept every 16th tick, so
     /// the first access to another tick costs a clone of the world and up to 15 steps. The result is also kept.
@@ -52,8 +52,8 @@ impl<'a, S: Simulation> HookContext<'a, S> {
 
     /// The newest confirmed tick on which `player`'s picture was based, as reported by the player's client. It never
     /// decreases, and is less than [`HISTORY`] ticks back (1.05 s at 60 Hz), so that [`at`](HookContext::at) has its
-    /// world. Use it for lag compensation. From this tick, the client's prediction continues other players with their
-    /// last inputs.
+    /// world. Use it for lag compensation. From this tick on, the client predicts other players from announced or
+    /// repeated inputs.
     ///
     /// A modified client can report a view that is too old, but its view cannot go back, so it gains no more than a
     /// player with that latency. For fairness to the players that are hit, limit how far back an outcome looks, for
@@ -76,7 +76,7 @@ pub enum Decision<O> {
     Unanswered,
 }
 
-/// Answers queries. Only a resolver makes nondeterministic decisions.
+/// Answers queries. The server's nondeterministic decisions belong here.
 ///
 /// A resolver that panics yields `None`. It must not depend on state that cannot be rebuilt after a crash: a resumed
 /// match takes outcomes from its journal, and asks only open queries again, under the same keys.
@@ -132,13 +132,13 @@ impl From<bool> for Admission {
     }
 }
 
-/// Admits players' commands and claims. If a method panics, the order is refused, and the match continues.
+/// Admits players' commands, claims, answers and requests. A panic counts as a refusal, and the match continues.
 pub trait Referee<S: Simulation>: Send + 'static {
     /// Decides whether this command (or claim) from `by` may enter the next frame. If not, the player gets the reason.
     ///
-    /// May be called several times for one command: in turns while it waits for its tick (to decide whether it is
-    /// announced to the other clients), and when it is sealed. So do not count the calls; keep a rate limit in the
-    /// state, updated by the step.
+    /// May be called several times for one command: while it waits for its tick (to decide whether it is announced to
+    /// the other clients), and when it is sealed. So do not count the calls; keep a rate limit in the state, updated by
+    /// the step.
     fn admit(
         &mut self,
         context: &HookContext<'_, S>,

@@ -76,7 +76,7 @@ impl MatchMode {
         }
     }
 
-    /// Returns `true` if a player sent an input for the next tick, or for the turn starting with it. In lockstep, late
+    /// Returns `true` if a player sent an input for the next tick, or in lockstep for the next turn. In lockstep, late
     /// batches also count, because a connection's latency may exceed the command delay.
     pub(crate) fn has_input<S: Simulation>(self, seat: &Seat<S>, next: Tick, turn: u32) -> bool {
         self.input(seat, next, turn).is_some()

@@ -3,7 +3,7 @@
 //!  PeerStage       its stage                         Rhythm   how well its client keeps up
 //!  FrameAcks       the frames it acknowledged        Fates    the results of its orders
 //!  Reach           the frames it was sent            Inquiry  where its world differed, and whose fault that is
-//!  IdentityLimits  the used limits of its identity   Tickets  the tickets that it has
+//!  IdentityLimits  its identity's usage of limits    Tickets  the tickets that it has
 //!
 //! Invariant: all state that must survive the session is in its limits.
 
@@ -78,14 +78,13 @@ pub(crate) struct Peer {
     pub(crate) fates: Fates,
     pub(crate) inquiry: Inquiry,
     pub(crate) tickets: Tickets,
-    /// The numbers of the names and of the presence block last sent to the session.
+    /// The version of the names last sent to the session; `presence_sent` is that of the presence block.
     pub(crate) names_sent: u32,
     pub(crate) presence_sent: u32,
     pub(crate) limits: IdentityLimits,
 }
 
 impl Peer {
-    /// Starts a session. `came_by` is the stamp of its ticket.
     pub(crate) fn new(
         id: SessionId,
         (identity, came_by): (Identity, Option<Stamp>),
@@ -168,7 +167,6 @@ impl Peer {
         now.saturating_sub(last_received_at) > SPARSE_AFTER
     }
 
-    /// Records that this session is late, unless it has just started to play.
     pub(crate) fn record_late(&mut self, now: Duration) {
         if self.plays() && now.saturating_sub(self.since) >= SETTLED_AFTER {
             self.rhythm.record_late(now);
@@ -193,7 +191,7 @@ impl Peer {
         }
     }
 
-    /// Shifts this session's deadlines by `slip`, a pause of the match.
+    /// Shifts this session's deadlines by `slip`, the time that the match's clock skips.
     pub(crate) fn shift_deadlines(&mut self, slip: Duration) {
         self.shift_stage(slip);
         self.acks.shift_deadlines(slip);

@@ -1,8 +1,8 @@
 //! [`Reach`]: how far the server has sent the frames that one session has not acknowledged.
 //!
-//! Invariants: after the first packet, frames not sent yet precede repeats. The server repeats reported gaps. If the
-//! client reports none, it repeats all frames sent so far, some of them with each send. If no ack arrives for longer
-//! than a round trip, all of these frames count as lost.
+//! Invariants, if these frames do not fit into one send: after the first packet, frames not sent yet precede repeats.
+//! The server repeats reported gaps. If the client reports none, it repeats all frames sent so far, some of them with
+//! each send. If no ack arrives for longer than a round trip, all of these frames count as lost.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use twinstep_core::Tick;
 use twinstep_core::bounds::KEEP_ALIVE;
 use twinstep_protocol::repeats::Repeats;
 
-/// A frame is not resent after it has been in at least this many sends, spread over at least `covered`.
+/// While acks arrive regularly, a frame is not resent after this many sends, spread over at least `covered`.
 const SENDS: usize = 5;
 
 #[derive(Debug, Default)]
@@ -21,9 +21,9 @@ pub(crate) struct Reach {
     again: Tick,
     /// Whether the unacknowledged frames did not fit into the last send.
     exceeds: bool,
-    /// The first unacknowledged frame, and the time since which it has been the first (or since which the sent frames
-    /// last counted as lost).
+    /// The first unacknowledged frame.
     first: Tick,
+    /// When `first` became the first, or the sent frames last counted as lost.
     since: Duration,
     sends: Repeats,
 }

@@ -58,7 +58,6 @@ impl<S: Simulation> ServerWorld<S> {
         }
     }
 
-    /// The world before `tick`, if it is the current one or still available from the history.
     pub(super) fn world_at(&self, tick: Tick) -> Option<&World<S>> {
         match tick == self.current.tick() {
             true => Some(&self.current),

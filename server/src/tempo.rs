@@ -4,7 +4,7 @@
 //!  turn   raised   after 3 pauses within 5 s, by a quarter, once for all clients
 //!         lowered  by a tick after a policy's patience without pauses, down to the round trip
 //!  tick   longer   by a tenth each 2.5 s while a machine cannot keep up
-//!         shorter  by a twentieth after 5 s in which all machines could, down to its normal length
+//!         shorter  by a twentieth after 5 s in which the machine could, down to its normal length
 //! ```
 //!
 //! Each lowering is a trial. If the pauses or the overload return, the trial is undone, and the next one waits twice as
@@ -47,7 +47,7 @@ pub(crate) struct TurnReport {
 /// The cadence that a client requests at the start of each turn.
 #[derive(Debug)]
 pub(crate) struct Tempo {
-    /// The client's turn in ticks; 0 before its first turn.
+    /// The turn that the client requests, in ticks; 0 before its first turn.
     turn_ticks: u8,
     /// The match's turn at the last decision, in ticks.
     last_ticks: u8,
@@ -96,7 +96,7 @@ impl Trial {
         }
     }
 
-    /// Restarts the times of a trial, because the current observations are not evidence about the tried value.
+    /// Restarts a trial's timers, because the current observations do not apply to the value on trial.
     fn wait_on(&mut self, now: Duration) {
         self.quiet_since = now;
         self.lowered_at = self.lowered_at.map(|_| now);
@@ -267,7 +267,7 @@ impl Tempo {
         self.turn_ticks = wished.clamp(min, max);
     }
 
-    /// Ignores pauses for [`SETTLE`], because they are still effects of the shorter turn.
+    /// Ignores pauses for [`SETTLE`], because they may still be effects of the previous length.
     fn settle(&mut self, now: Duration) {
         self.pauses = 0;
         self.window_began = now + SETTLE;

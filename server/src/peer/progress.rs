@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Invariants: only these three methods change the stage, and a session never goes back to an earlier one. Every stage
-//! before play ends, even if the client does nothing.
+//! before play has a time limit for a client that falls silent.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl Peer {
         may
     }
 
-    /// Responds to the hello with this world on the session's lane, or with frames only, starting at `from`.
+    /// Enters the next stage: the session loads this world, or only frames, starting at `from`.
     pub(crate) fn begin_loading(&mut self, now: Duration, world: Option<WorldId>, from: Tick) {
         self.stage = PeerStage::Loading(Loading {
             world,
@@ -187,7 +187,6 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if the world download, or the catching up, has made any progress.
     pub(crate) fn has_progressed(&self) -> bool {
         match &self.stage {
             PeerStage::Loading(Loading { stride, .. }) | PeerStage::CatchingUp(stride) => {
@@ -239,7 +238,6 @@ impl Peer {
         }
     }
 
-    /// Returns `true` if the session's world makes too little progress for others to wait for it.
     pub(crate) fn is_stalled(&self, now: Duration) -> bool {
         self.has_stalled_for(now, JOIN_STEP_WITHIN)
     }

@@ -52,12 +52,10 @@ impl Greeting {
         self.at
     }
 
-    /// Returns `true` if the session has waited for a world for longer than `other`.
     pub(crate) fn is_before(&self, other: &Greeting) -> bool {
         self.since.is_some_and(|since| Some(since) < other.since)
     }
 
-    /// Returns `true` if the join was counted already, and the session waits for its world.
     pub(crate) fn is_counted(&self) -> bool {
         self.counted.is_some()
     }
@@ -93,7 +91,7 @@ pub(crate) struct Guest {
     starts: u32,
     // The choice of rules sent to the session and not confirmed yet; 0: none.
     pub(crate) sent: u32,
-    // The number of the lobby last sent to the session (0: none), and the time.
+    // The number of the lobby last sent to the session; 0: none.
     pub(crate) shown: u32,
     pub(crate) shown_at: Duration,
 }
@@ -127,7 +125,7 @@ impl Guest {
         self.ready && self.has(choice)
     }
 
-    // Records that the client has confirmed the rules with this digest, if it has.
+    // Records the rules with this digest as the client's, if the client has confirmed their choice.
     pub(crate) fn settle(&mut self, choice: u32, rules: u64) {
         if self.has(choice) {
             (self.hello.rules, self.sent) = (rules, 0);
@@ -158,7 +156,7 @@ pub(super) struct Loading {
 pub(super) struct Stride {
     pub(super) at: Duration,
     pub(super) has_progressed: bool,
-    /// The number of bytes that had arrived at that time.
+    /// The number of bytes that had arrived at `at`.
     pub(super) bytes: u64,
     /// The distance to the newest shown tick at the last progress, in ticks.
     pub(super) distance: Option<u32>,
