@@ -16,8 +16,8 @@
 //!  the match is over
 //! ```
 //!
-//! Invariants: only players whose orders or inputs were proven to fail get a strike, and the orders of all others run
-//! in this same tick. At most 2 × players + outcomes + players + 3 attempts.
+//! Invariants: only players whose orders or inputs were proven to fail get a strike. The orders of the others run in
+//! this same tick, unless they fail only together or no smaller change helps. At most 3 × players + outcomes + 5 attempts.
 
 use twinstep_core::digest::SizedDigest;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};

@@ -98,7 +98,6 @@ impl<S: Simulation> Caught<'_, S> {
             .unwrap_or(false)
     }
 
-    /// Calls [`Referee::owed`]. After a panic no claim is owed.
     pub(crate) fn owed(
         &mut self,
         context: &HookContext<'_, S>,

@@ -84,7 +84,7 @@ pub struct Report {
     pub peer: SessionId,
     /// The report's text.
     pub text: String,
-    /// Whether the server is at fault: its own world differs from the journal, which agrees with the client.
+    /// Whether the server is at fault: its world, or a digest in its journal, differs from the journal's frames.
     pub server_at_fault: bool,
     /// Whether the journal's frames give a different world on each replay: the step is impure, and no side is at fault.
     pub step_impure: bool,

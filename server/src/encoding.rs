@@ -54,7 +54,7 @@ impl WorldEncoding {
         }))
     }
 
-    /// Encodes the world. Costs a pass over it: some 4 ms for each megabyte.
+    /// Encodes the world. Costs a pass over it: about 4 ms for each megabyte.
     #[must_use]
     pub fn run(self) -> EncodedWorld {
         self.0()
@@ -83,7 +83,7 @@ impl Saving {
         Saving { by, encode }
     }
 
-    /// Encodes the save: the bytes for [`Match::load`](crate::Match::load). Costs a pass over the world: some 4 ms for
+    /// Encodes the save: the bytes for [`Match::load`](crate::Match::load). Costs a pass over the world: about 4 ms for
     /// each megabyte.
     ///
     /// # Errors

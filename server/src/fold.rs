@@ -52,8 +52,8 @@ impl Folded {
     /// the world record at which the fold starts.
     ///
     /// # Errors
-    /// If the journal has no world near `tick`, has a digest that differs from the replayed world, or gives a different
-    /// world on each replay. A journal that ends before `tick` gives its last world.
+    /// If the journal has no world near `tick`, cannot be read, or differs from the replayed world; if each replay
+    /// gives a different world; or if the world is too large. A journal that ends before `tick` gives its last world.
     pub fn compute<S: Simulation>(
         journal: impl JournalSource + Send,
         rules: &S::Rules,

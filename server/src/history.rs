@@ -28,7 +28,7 @@ use worlds::Worlds;
 pub struct History<S: Simulation> {
     worlds: Worlds<S>,
     kept: u32,
-    /// The number of frames kept for a session that loads a world.
+    /// The maximum number of frames kept for a session that loads a world.
     kept_for_loads: u32,
     needed: Option<Tick>,
     first: Tick,

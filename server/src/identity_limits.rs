@@ -21,7 +21,7 @@ use crate::cost::Cost;
 use crate::seat::NotAdmitted;
 
 const JOIN_EVERY: Duration = Duration::from_secs(5);
-/// Pauses for one player are summed over this time, and one reconnect within it counts as activity.
+/// Pauses for one player, and its saves, are counted over this time. One reconnect within it counts as activity.
 const MINUTE: Duration = Duration::from_secs(60);
 /// An identity can make this many requests to the match within `REQUESTS_WINDOW`.
 const REQUESTS_MAX: u32 = 20;
@@ -51,7 +51,6 @@ pub(crate) struct IdentityLimits {
     requests_since: Duration,
     // The times of the identity's saves that still count.
     saves: ArrayVec<Duration, SAVES_MAX>,
-    /// The identity may not start another join before this time.
     joins_from: Duration,
     /// Whether the identity's last world download wasted its slot.
     gave_way: bool,
@@ -62,7 +61,6 @@ pub(crate) struct IdentityLimits {
     pub(crate) slowed: Cost,
     /// The time from which the identity may reconnect, and the reason why it was barred.
     barred: Option<(Duration, CloseCode)>,
-    /// Refused orders that the client has not acknowledged.
     pub(crate) refusals: Vec<NotAdmitted>,
     pub(crate) bytes_down: ByteCounts,
 }
@@ -76,7 +74,6 @@ impl IdentityLimits {
         self.requests <= REQUESTS_MAX
     }
 
-    // Returns `true` if this identity may save the match now, and counts the save.
     pub(crate) fn may_save(&mut self, now: Duration) -> bool {
         self.saves.retain(|at| now.saturating_sub(*at) < MINUTE);
         self.saves.try_push(now).is_ok()
@@ -128,7 +125,6 @@ impl IdentityLimits {
         was_kicked
     }
 
-    /// Returns `true` if this identity may start a join now, and counts that join.
     pub(crate) fn may_join(&mut self, now: Duration) -> bool {
         let may = self.could_join(now);
         if may {
@@ -165,7 +161,6 @@ impl IdentityLimits {
         may
     }
 
-    /// Returns `true` if the match may wait for this identity, within limits for one pause and for a minute.
     pub(crate) fn may_be_held_for(
         &self,
         now: Duration,
@@ -197,7 +192,8 @@ impl IdentityLimits {
         self.held.now = Duration::ZERO;
     }
 
-    /// Returns `Some(true)` if the identity may be healed now, and counts the heal; `None` if it was healed too often.
+    /// Returns `Some(true)` if the identity may be healed now, and counts the heal; `Some(false)` if the last heal is
+    /// too recent; `None` if it was healed too often.
     pub(crate) fn may_heal(&mut self, now: Duration) -> Option<bool> {
         self.heals
             .retain(|at| now.saturating_sub(*at) < HEALS_WINDOW);

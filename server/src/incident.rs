@@ -126,7 +126,7 @@ impl Trouble {
         "impure",
     ];
 
-    /// Returns `true` if it ends the match; for [`Trouble::Journal`], only if the host's policy says so.
+    /// Returns `true` if this kind ends the match; for [`Trouble::Journal`], only if the host's policy says so.
     #[must_use]
     pub fn is_fatal(self) -> bool {
         matches!(
@@ -285,7 +285,7 @@ impl<T: Clone> Notices<T> {
         self.author.push_back(notice);
     }
 
-    /// Returns `true` if a reader can get another notice without losing one.
+    /// Returns `true` if at least one reader can get another notice without losing one.
     pub fn has_room(&self) -> bool {
         self.log.len().min(self.author.len()) < self.most
     }

@@ -16,7 +16,7 @@ pub(super) struct JournalOut<S: Simulation> {
     recorder: Option<Recorder<S>>,
     /// The number of consecutive worlds that came too late although the journal waited for them.
     missed: u8,
-    /// The number of coming worlds for which the journal does not wait.
+    /// The journal does not wait for this many of the next worlds.
     unwaited: u8,
 }
 
@@ -98,7 +98,6 @@ impl<S: Simulation> JournalOut<S> {
         }
     }
 
-    /// Returns `true` if a digest must be written with the turn just completed.
     pub(super) fn wants_digest(&self, world: &World<S>) -> bool {
         self.recorder
             .as_ref()
@@ -174,7 +173,7 @@ impl<S: Simulation> JournalOut<S> {
 /// The end reason of a journal whose match another process will resume.
 pub const MOVED: &str = "moved";
 
-/// The end reason of a journal whose server ended cleanly. The match will be resumed.
+/// The end reason of a journal whose server ended cleanly. The match can be resumed.
 pub const KEPT: &str = "kept";
 
 /// The reason why a journal's match has ended permanently. Returns `None` if the match can be resumed.

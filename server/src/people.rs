@@ -25,7 +25,7 @@ pub(super) struct People {
     last_owners: [Option<String>; PLAYERS_MAX],
     /// The identities for which seats are reserved until they play or are removed.
     expected: [Option<String>; PLAYERS_MAX],
-    // Also `true` if that session left before it played.
+    // Whether an identity ever had a seat, even if it left before it played.
     pub(super) was_joined: bool,
     pub(super) away: AwayIdentities,
     pub(super) lineages: LineageTable<Identity>,
@@ -267,7 +267,6 @@ impl People {
         }
     }
 
-    /// The members of `players` whose identities have spent their budget.
     pub(super) fn overdrawn(
         &mut self,
         now: Duration,

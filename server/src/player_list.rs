@@ -91,7 +91,6 @@ impl Default for PlayerList {
 }
 
 impl PlayerList {
-    /// Sets the name that a seat's player asks for, until it asks for a new one.
     pub(super) fn wish(&mut self, player: PlayerId, name: Name) {
         self.wished[player.index()] = name;
         // Forces new names at the next update.
@@ -99,13 +98,13 @@ impl PlayerList {
         self.due = Duration::ZERO;
     }
 
-    /// The newest link qualities for a session that may see all frames before `shown`, and their number. Each version
-    /// is sent to a session once.
+    /// The newest version of the link qualities that a session may see, if it may see all frames before `shown`; with
+    /// the version's number. Each version is sent to a session once.
     pub(super) fn block(&self, shown: Tick) -> Option<(u32, &PresenceUpdate)> {
         self.block_versions.at(shown)
     }
 
-    /// The newest encoded names for a session that may see all frames before `shown`, and their number.
+    /// Like [`block`](Self::block), for the encoded names.
     pub(super) fn names(&self, shown: Tick) -> Option<(u32, &Arc<[u8]>)> {
         self.name_versions.at(shown)
     }
@@ -116,7 +115,6 @@ impl PlayerList {
         named.map_or_else(String::new, |(_, name)| name.as_str().to_owned())
     }
 
-    /// Returns `true` if the list must be updated now, and sets the next time.
     pub(super) fn is_due(&mut self, now: Duration) -> bool {
         let is_due = now >= self.due;
         if is_due {

@@ -241,7 +241,6 @@ impl<S: Simulation> OpenQueries<S> {
         }
     }
 
-    /// Returns `true` if an answer waits for a frame, or a query has waited too long.
     pub(crate) fn has_due_answer(&self, context: &HookContext<'_, S>) -> bool {
         let patience = answer_ticks(context.world.turn().cadence.tick());
         let waits = |entry: &QueryEntry<S::Outcome>| {

@@ -61,7 +61,6 @@ struct Sealing<'a, S: Simulation> {
 }
 
 impl<S: Simulation> Sealer<S> {
-    /// Creates a sealer for a match that starts with this tick. Admits all orders within the bounds.
     pub(crate) fn new(start: Tick) -> Self {
         Sealer {
             roster: Default::default(),
@@ -87,7 +86,6 @@ impl<S: Simulation> Sealer<S> {
         };
     }
 
-    // Drops the queued changes of these players.
     pub(crate) fn forget_changes(&mut self, is_theirs: impl Fn(PlayerId) -> bool) {
         for (n, pending) in (0..).zip(&mut self.roster) {
             pending.take_if(|_| is_theirs(PlayerId(n)));
@@ -225,7 +223,6 @@ impl<S: Simulation> Sealer<S> {
         referee.admit_request(context, by, request)
     }
 
-    /// Returns `true` if the referee admits a client's answer to a query of its own player.
     pub(crate) fn admits_answer(
         &mut self,
         context: &HookContext<'_, S>,

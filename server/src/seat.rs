@@ -38,7 +38,7 @@ pub(crate) struct PendingOrder<C> {
     /// The first tick (in lockstep, the first turn) at which it may run.
     pub(crate) stamp: Tick,
     pub(crate) order: Order<C>,
-    /// Whether the referee would admit the order. Otherwise it is not announced.
+    /// Only an [`Outlook::Admitted`] order is announced.
     pub(crate) outlook: Outlook,
 }
 
@@ -97,15 +97,15 @@ pub(crate) struct Seat<S: Simulation> {
     pub(crate) awaited_from: u32,
     /// The time when the match started to wait for this player, while it waits.
     pub(crate) missed_since: Duration,
-    /// The last tick sealed with this player's own input, or at which the player joined. It is ahead of the match while
-    /// the player's silence is excused.
+    /// The tick from which the player's silence counts: the last tick sealed with its own input, or at which it joined,
+    /// reconnected or caught up. After a resume or a load it is in the future, so that no player is dropped at once.
     pub(crate) given: Tick,
     /// The match's tick when a batch last arrived, in time or late (in lockstep only). With it, a player whose latency
     /// exceeds the delay does not count as silent.
     pub(crate) batch_at: Option<Tick>,
     pub(crate) returned: Option<Tick>,
     pub(crate) next_seq: u32,
-    /// Commands up to this sequence number may skip missing commands.
+    /// Commands below this sequence number may skip missing commands.
     gaps_until: u32,
     /// Claims of earlier ticks are refused, because they date from before a restart.
     claims_from: u32,
@@ -230,7 +230,7 @@ impl<S: Simulation> Seat<S> {
             .collect()
     }
 
-    /// The last tick for which the player sent an input, or at which a batch arrived.
+    /// The tick from which the player's silence counts: `given`, or a later tick at which a batch arrived.
     pub(crate) fn last_active(&self) -> Tick {
         self.batch_at.map_or(self.given, |at| at.max(self.given))
     }
@@ -443,7 +443,7 @@ impl<S: Simulation> Seat<S> {
     }
 }
 
-/// A rate limit with a burst: tokens are added over time.
+/// A token bucket: `per_second` tokens are added each second, up to `burst`.
 pub(crate) struct Bucket {
     per_second: u32,
     burst: u32,

@@ -328,7 +328,6 @@ impl Watched {
         }
     }
 
-    /// The newest kept world that is not newer than `shown`.
     pub(super) fn world(&self, shown: Tick) -> Option<Snapshot> {
         let mut newest_first = self.worlds.iter().rev();
         newest_first.find(|world| world.id.tick <= shown).cloned()

@@ -17,8 +17,8 @@ use super::errors::{LocalGameEnd, LocalStartError};
 /// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
 
-/// The parts of a tick. In lockstep, clients join with time that advances by one part at a time. A lockstep step first
-/// advances by a whole tick; if the match has not sealed one, it adds up to [`STEP_PARTS_MAX`] parts.
+/// The number of parts of a tick. In lockstep, time advances by one part at a time while a client joins. A lockstep
+/// step first advances by a whole tick; if the match has not sealed one, it adds up to [`STEP_PARTS_MAX`] parts.
 const STEP_PARTS: u32 = 8;
 const STEP_PARTS_MAX: u32 = 64;
 
@@ -67,10 +67,10 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
     /// Adds a client with `seats` players, 1..=4, and returns its number. When this returns, the client is in the
     /// match, even if the game is paused. The join takes a few ticks, during which all players have neutral input. If
     /// this matters, let clients join before the game starts. Several clients in one process are for tests and split
-    /// screens; players at one screen are seats of one client.
+    /// screens; players that share one view are seats of one client.
     ///
     /// # Errors
-    /// [`LocalStartError`] if the number of seats is out of range, the match is full, or its rules differ.
+    /// [`LocalStartError`] if `seats` is out of range, the match refuses the client or its rules, or the game is over.
     pub fn join(
         &mut self,
         config: SessionConfig<S, V>,
@@ -148,7 +148,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         let before = self.server.get().world().tick();
         let tick = self.tick();
         self.run(tick, &mut input)?;
-        // In lockstep the match may have waited for a client's clock, which settles for some seconds.
+        // In lockstep the match may have waited for a client's clock, which takes a few seconds to settle.
         for _ in 0..STEP_PARTS_MAX {
             if self.server.get().world().tick() > before {
                 break;
@@ -281,7 +281,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         session.progress().is_none()
             && session.authority().is_some_and(|world| {
                 let seats = session.seats();
-                // A paused match lets nobody in before its next tick.
+                // A paused match admits no player before its next tick.
                 let is_in = |player| world.present().contains(player);
                 self.server.get().is_paused() || seats.iter().all(|player| is_in(*player))
             })

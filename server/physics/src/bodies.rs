@@ -1,6 +1,6 @@
 //! Rigid bodies in the state of a game, stepped by the engine inside the game's own step.
 //!
-//! A kick then shows in the frame in which the player presses the key, like everything that a prediction computes.
+//! So a kick shows in the frame in which the player presses the key, like everything that a prediction computes.
 //!
 //! ```text
 //!   bodies at tick t ──▶ a new world of the engine, one tick ──▶ bodies at tick t + 1, contacts
@@ -187,7 +187,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         &self.contacts
     }
 
-    /// Moves all bodies by one tick. A body that reaches the limit [`REACH`] stays there.
+    /// Moves all bodies by one tick. A position beyond [`REACH`] is clamped to it.
     ///
     /// Cost: the guide's chapter 22 has a table. After a step that changed no body, a step is free. Only walls near a
     /// body that can move are tested. A step allocates.

@@ -49,7 +49,7 @@ use near::Walls;
 use way_out::free_of;
 
 /// The maximum work of one run: the number of bodies, including fixed ones, times the number of ticks of 1/60 s. It
-/// allows 256 bodies for four seconds. A longer tick counts several times. Such a run takes some 60 ms, so use
+/// allows 256 bodies for four seconds. A longer tick counts several times. Such a run takes about 60 ms, so use
 /// [`Decision::Later`] long before this limit.
 ///
 /// [`Decision::Later`]: https://docs.rs/twinstep-server/latest/twinstep_server/enum.Decision.html
@@ -150,7 +150,7 @@ pub enum Motion {
     },
 }
 
-/// A body of one run.
+/// A rigid body, for one run or for [`Bodies`](super::bodies::Bodies).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Body<Id> {
     /// The body's stable id, such as the framework's `Key`. Tracks are sorted by it.
@@ -194,7 +194,7 @@ pub struct Track<Id> {
     pub samples: Vec<Sample>,
 }
 
-/// A room for flights. Walls stay; bodies are passed to each run.
+/// A room with fixed walls, in which bodies fly. The bodies are passed to each [`run`](Self::run).
 ///
 /// ```
 /// use glam::Vec2;
@@ -344,7 +344,8 @@ impl Flights {
     /// takes 0.5 ms with 2, 0.7 ms with 8, 2.2 ms with 32. Each run puts the walls into the engine once, and allocates.
     ///
     /// # Errors
-    /// If a number is not finite or out of range. In that case, no body was moved.
+    /// If a number is not finite or out of range, two bodies share an id, or the run exceeds [`BODY_TICKS_MAX`]. In
+    /// that case, no body was moved.
     pub fn run<Id: Ord + Copy + Debug>(
         &self,
         bodies: &[Body<Id>],

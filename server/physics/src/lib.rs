@@ -154,7 +154,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(())
     }
 
-    /// Removes all bodies and accepts new ones. Bodies that are not put again are removed; walls stay.
+    /// Removes all bodies, and accepts new ones. Walls stay.
     pub fn refill(&mut self) -> Fill<'_, Id> {
         self.bodies.clear();
         Fill {
@@ -302,7 +302,7 @@ impl<Id: Ord + Copy + Debug> Mirror<Id> {
         Ok(self.first(&sweep, filter.into()))
     }
 
-    /// Returns the least impact of the sweep. Keeps candidates up to two 64ths farther than the nearest one so far,
+    /// Returns the first impact of the sweep. Keeps candidates up to two 64ths farther than the nearest one so far,
     /// because rounding may make them equal, and then their ids decide.
     fn first(&mut self, sweep: &Sweep, filter: Filter<Id>) -> Option<Impact<Id>> {
         self.settle();

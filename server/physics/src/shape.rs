@@ -20,7 +20,7 @@ pub enum Shape {
         /// Half of the width and the height in units, both above 0.
         half: Vec2,
     },
-    /// All points within `radius` of the line from `a` to `b`.
+    /// All points within `radius` of the line segment from `a` to `b`.
     Capsule {
         /// One end, relative to the origin.
         a: Vec2,

@@ -93,7 +93,7 @@ fn large_frames_are_kept_for_loading_sessions_within_a_byte_limit() {
     assert!((BACKLOG + 1..LOAD_TICKS / 2).contains(&kept), "{kept}");
 }
 
-/// Finding P3-B1: at 240 Hz the frames since a slow world were kept for only 100 s.
+/// Finding P3-B1: at 240 Hz, frames were kept for only 100 s while a client downloaded the world before them.
 #[test]
 fn frames_are_kept_for_the_load_time_at_high_tick_rates_within_a_byte_limit() {
     let tick = Duration::from_secs(1) / 240;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use twinstep_core::Tick;
 use twinstep_protocol::packet::gaps::Gaps;
 
-/// A report of packet loss counts for this long. After a loss, a client repeats it in one of eight packets for a while.
+/// A report of packet loss counts for this long. A client repeats its report in one of eight packets for a while.
 const LOSSY_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl FrameAcks {
         &self.gaps
     }
 
-    /// The time since the client last acknowledged a new frame.
+    /// The time since the client last acknowledged a frame, or had none left to acknowledge.
     pub(crate) fn stood_for(&self, now: Duration) -> Duration {
         now.saturating_sub(self.progress_at)
     }

@@ -15,7 +15,6 @@ use twinstep_protocol::packet::refusal::OrderRefusal;
 /// The number of recent packets for which it is recorded whether they held fates.
 const PACKETS_KEPT: usize = 256;
 
-/// A refusal of an order, repeated until the client has acknowledged it.
 #[derive(Debug)]
 struct OpenRefusal {
     refusal: OrderRefusal,
@@ -61,7 +60,6 @@ impl Fates {
         self.acks_sent_in = Some(0);
     }
 
-    /// Returns `true` if the client may not know which commands are expected next.
     pub(crate) fn owes_acks(&self) -> bool {
         self.acks_sent_in.is_some()
     }

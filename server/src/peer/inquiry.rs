@@ -31,7 +31,6 @@ impl Inquiry {
         self.evidence = evidence;
     }
 
-    /// Adds the journal's verdict. A fault found earlier stays recorded.
     pub(crate) fn judge(&mut self, verdict: Verdict) {
         self.verdict.server_at_fault |= verdict.server_at_fault;
         self.verdict.step_impure |= verdict.step_impure;

@@ -33,7 +33,7 @@ pub(crate) struct Rhythm {
     /// The client's pauses since the last turn: those it reported, and at least 1 if the match waited for it.
     pauses: u32,
     pauses_reported: Option<u8>,
-    /// The share of time that the client's machine spends on the game, as reported by the client.
+    /// The share of time that the client's machine spends on the game, in [`LOAD_UNITS`], as reported by the client.
     load: u8,
     /// The slack of the last batches: the time from their arrival to their turn's due time, in ms; newest last.
     slacks: ArrayVec<i16, SLACKS>,

@@ -15,7 +15,6 @@ const TICKET_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Tickets {
-    /// The stamp of the ticket with which the session connected, if any.
     came_by: Option<Stamp>,
     /// The tickets that the session was given and that are not safe yet, oldest first.
     handed: ArrayVec<Stamp, HANDED_MAX>,
@@ -42,7 +41,6 @@ impl Tickets {
         self.newest.as_ref()
     }
 
-    /// Returns `true` if a new ticket is due now. Then the next one will be due after [`TICKET_EVERY`].
     pub(crate) fn take_due(&mut self, now: Duration) -> bool {
         let is_due = self.due.is_none_or(|due| now >= due);
         if is_due {

@@ -46,12 +46,10 @@ impl Room {
         self.left.saturating_sub(others)
     }
 
-    /// Returns `true` if an entry of a kind fits into the space not reserved for other kinds.
     pub(crate) fn has(&self, kind: Kind, bytes: usize) -> bool {
         bytes <= self.free(kind)
     }
 
-    /// Takes the space for an entry. Returns `true` if the space was sufficient.
     pub(crate) fn take(&mut self, kind: Kind, bytes: usize) -> bool {
         let has = self.has(kind, bytes);
         if has {

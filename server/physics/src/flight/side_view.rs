@@ -14,7 +14,7 @@ fn material(friction: f32) -> Material {
     }
 }
 
-// A slope through the origin, `angle` radians steep, and the pose of a crate on it.
+// A slope through the origin, `angle` radians steep, and a crate on it.
 fn slope(angle: f32, friction: f32) -> (Flights, Body<u32>) {
     let mut room = Flights::new(material(friction)).gravity(GRAVITY);
     let up = Vec2::from_angle(angle).perp();

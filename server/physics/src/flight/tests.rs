@@ -29,7 +29,7 @@ pub(super) const CRATE: Shape = Shape::Box {
     half: Vec2::splat(0.75),
 };
 
-/// The middles and half extents of all fixed boxes: four edges, and some walls.
+/// The middles and half extents of all fixed boxes: three walls and four edges.
 fn walls() -> Vec<(Vec2, Vec2)> {
     let mut walls = vec![
         (Vec2::new(-4.0, 3.0), Vec2::new(1.0, 6.0)),
@@ -156,7 +156,7 @@ fn a_thousand_distant_walls_are_not_tested_one_by_one() {
     assert_eq!(in_large, tracks);
 }
 
-/// Compares with the earlier algorithm, which tests every solid and uses the first of the deepest overlaps.
+/// Compares with the earlier algorithm, which tests every solid and takes the first of the deepest overlaps.
 #[test]
 fn the_tree_finds_the_same_overlaps_as_a_test_of_all_shapes() {
     let room = room(Material::default())

@@ -12,8 +12,8 @@ use super::super::shape::Shape;
 /// A body is moved out of its deepest overlap at most this many times, and then left in place.
 pub(super) const WAY_OUT_TRIES: usize = 4;
 
-/// Returns a pose close to `pose` that does not overlap a fixed shape. In the engine, a body squeezed by others sinks
-/// into a wall for a tick or two.
+/// Returns a pose close to `pose` that overlaps no fixed shape, if [`WAY_OUT_TRIES`] moves lead to one. In the engine,
+/// a body squeezed by others sinks into a wall for a tick or two.
 pub(super) fn free_of(
     still: &Scene<usize>,
     shape: &Shape,

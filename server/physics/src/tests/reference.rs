@@ -5,7 +5,7 @@
 
 use super::*;
 
-/// The difference in units below which it may be due to rounding.
+/// Differences below this, in units, may be due to rounding.
 const DOUBT: f64 = 2e-3;
 
 type Point = [f64; 2];
@@ -68,8 +68,8 @@ fn distance(placed: &PlacedShape, point: Point) -> f64 {
     }
 }
 
-/// The distance that a ball of this radius (0 for a point) moves before it touches the shape. It advances by the free
-/// distance, which works for every shape with a distance function.
+/// The distance that a ball of this radius (0 for a point) moves before it touches the shape. Each iteration advances
+/// by the free distance, which works for every shape with a distance function.
 fn march(
     placed: &PlacedShape,
     origin: Point,
@@ -97,7 +97,7 @@ fn march(
     Some(along)
 }
 
-/// The shape, enlarged by `by` (a segment becomes longer).
+/// The shape, enlarged by `by`; a segment becomes longer.
 fn resized(placed: &PlacedShape, by: f64) -> PlacedShape {
     let by = by as f32;
     let shape = match placed.shape {
