@@ -32,7 +32,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// `last_cadence`: the cadence of the world with which the match starts.
+    /// `last_cadence` is the cadence of the match's first world.
     pub(super) fn new(mode: MatchMode, last_cadence: Cadence) -> Self {
         Clock {
             mode,

@@ -96,7 +96,7 @@ pub enum StartWhen {
     /// The match starts when these identities (1 to the number of seats) are connected, and all connected players are
     /// ready. A seat is kept for each identity until then.
     Identities(Vec<String>),
-    /// The match starts by [`Match::start`](crate::Match::start), or by an admitted request for it.
+    /// The match is started by [`Match::start`](crate::Match::start), or by an admitted request.
     HostSays,
 }
 
@@ -161,7 +161,7 @@ pub enum Announce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
     /// Each turn while a digest hashes at most 64 KB. For larger worlds, as often as 256 KB of hashing per second
-    /// allow, but at least once a second.
+    /// allows, but at least once a second.
     Budgeted,
     /// Each turn, at any size. Costs the server and each client 0.1 to 0.4 µs per KB and turn. At 300 KB, that is about
     /// 0.1 ms; with 150 ms turns, 0.1 % of a core. [`Chunked`](twinstep_core::Chunked) lists count only changed chunks.
@@ -171,7 +171,7 @@ pub enum Checksums {
 /// The side that decides the claims of a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claims {
-    /// Only the player's own client. The server does not check claims.
+    /// Only the player's own client. The server makes no claims, but its referee may refuse one.
     OwnerOnly,
     /// The player's own client. If it does not make a claim, the referee decides after this many ticks: see
     /// [`Referee::owed`](crate::hooks::Referee::owed).
@@ -360,7 +360,7 @@ impl MatchConfig {
         reserved.map(|(_, identity)| &**identity)
     }
 
-    /// Checks that all values are in their ranges.
+    /// Checks that all values are in their ranges and fit together.
     ///
     /// # Errors
     /// If a value is out of its range or conflicts with another; the error names the first such value.

@@ -9,7 +9,7 @@ use twinstep_core::{Simulation, Tick, codec};
 use twinstep_protocol::journal::JournalSource;
 use twinstep_protocol::replay::{Index, Replay, ReplayError};
 
-/// A fold starts this many world records before its tick, to detect an incorrectly recorded world.
+/// A fold starts this many world records before the last one up to its tick, to detect a wrong record.
 const WORLDS_BACK: usize = 2;
 /// A fold steps at most this many ticks. Worlds that are too large for the journal leave gaps, so the nearest record
 /// may be far away.

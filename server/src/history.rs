@@ -119,7 +119,7 @@ impl<S: Simulation> History<S> {
         }
     }
 
-    /// From now on, keeps the number of frames for the tick length `tick`: see [`backlog`].
+    /// Sets the number of kept frames for ticks of length `tick`: see [`backlog`] and [`load_ticks`].
     pub fn keep_for(&mut self, tick: Duration) {
         (self.kept, self.kept_for_loads) = (backlog(tick), load_ticks(tick));
     }

@@ -104,13 +104,13 @@ where
     }
 }
 
-/// A [`Referee`]'s decision on an order. A `bool` converts to an `Admission`; `false` refuses without a reason.
+/// A [`Referee`]'s decision on an order or a request. A `bool` converts to it; `false` refuses without a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The order may enter the next frame.
+    /// The order may enter the next frame, or the request is granted.
     Admitted,
-    /// The order may not enter the next frame. The player's client gets this number in `Event::CommandRefused`: an
-    /// index into a list of reasons in the game's shared code, or 0 for no reason.
+    /// The order or request is refused. The player's client gets this number in `Event::CommandRefused` or
+    /// `Event::RequestRefused`: an index into a list of reasons in the game's shared code, or 0 for no reason.
     Refused(u16),
 }
 
@@ -206,7 +206,7 @@ where
     }
 }
 
-/// The default referee: it admits every order within the bounds.
+/// The default referee: it admits every order within the bounds, but no request and no owner's answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AdmitAll;
 

@@ -31,10 +31,10 @@ const SAVES_MAX: usize = 2;
 const AWAY_MAX: usize = 256;
 /// An identity that was too slow is refused for this long; its client keeps trying to reconnect for twice as long.
 const BAR_TOO_SLOW: Duration = Duration::from_secs(30);
-/// An identity that reconnects with its budget spent gets this much, because joining takes time.
+/// An identity removed as too slow gets this much of its budget back, because joining takes time.
 const TO_SPARE: Duration = Duration::from_secs(1);
-/// An identity whose world download did not make progress is refused for this long. Otherwise it could hold its slot
-/// for a world forever by reconnecting.
+/// An identity whose world download did not make progress may not join again for this long. Otherwise it could hold its
+/// slot forever by reconnecting.
 const BAR_JOIN: Duration = Duration::from_secs(30);
 const BAR_STRIKES: Duration = Duration::from_secs(60);
 
@@ -79,7 +79,7 @@ impl IdentityLimits {
         self.saves.try_push(now).is_ok()
     }
 
-    /// Counts a protocol error. Returns `true` if the limit is exceeded.
+    /// Adds a strike. Returns `true` if the limit is exceeded.
     pub(crate) fn strike(&mut self, now: Duration) -> bool {
         if now.saturating_sub(self.strikes_since) > STRIKE_WINDOW {
             self.strikes = 0;

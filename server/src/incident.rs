@@ -9,7 +9,7 @@ use twinstep_core::frame::{FrameData, Order};
 use twinstep_core::{PlayerId, Simulation, Tick};
 use twinstep_protocol::text::line;
 
-/// The maximum number of incidents waiting to be taken. The log then gets no more; the author's list drops its oldest.
+/// The maximum number of incidents for each reader. A full log gets no more; a full author's list drops its oldest.
 pub const INCIDENTS_MAX: usize = 16;
 /// The longest text of an incident, in bytes.
 const TEXT_MAX: usize = 1 << 10;
@@ -177,7 +177,7 @@ pub struct Incident {
 }
 
 impl Incident {
-    /// An incident without suspects.
+    /// Creates an incident without suspects.
     #[must_use]
     pub fn new(tick: Tick, trouble: Trouble, message: &str) -> Incident {
         Incident {

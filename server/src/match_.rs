@@ -233,9 +233,9 @@ impl<S: Simulation> Match<S> {
             .unwrap_or_default()
     }
 
-    /// The digest of the world before `tick`. If it was taken, which happens every tick while the world is small (64
-    /// KB), it is available for about 30 s. Within the last 64 ticks it is otherwise computed, which costs a fold and a
-    /// pass over the state. Returns `None` in all other cases.
+    /// The digest of the world before `tick`. A digest that was taken (every tick while the world is small: 64 KB) is
+    /// available for about 30 s. Within the last 64 ticks, a missing one is computed, which costs a fold and a pass
+    /// over the state. Otherwise returns `None`.
     #[must_use]
     pub fn digest_at(&self, tick: Tick) -> Option<u64> {
         let found = || self.world.world_at(tick)?.digest().ok();
@@ -290,7 +290,7 @@ impl<S: Simulation> Match<S> {
         })
     }
 
-    /// The players of a session.
+    /// The players of a session; empty if no session has this id.
     #[must_use]
     pub fn players_of(&self, peer: SessionId) -> PlayerSet {
         self.people.peer(peer).map(Peer::own).unwrap_or_default()
@@ -399,8 +399,8 @@ impl<S: Simulation> Match<S> {
         self.diagnostics.stats.journal_lost.get_or_insert(tick);
     }
 
-    /// Lets the host encode worlds larger than `over_bytes` bytes ([`Output::Encode`](crate::Output::Encode)), and pass
-    /// each result to [`hand_world`](Match::hand_world).
+    /// Leaves worlds larger than `over_bytes` bytes to the host to encode ([`Output::Encode`](crate::Output::Encode)).
+    /// The host passes each result to [`hand_world`](Match::hand_world).
     pub fn encode_aside(&mut self, over_bytes: usize) {
         self.snapshots.aside.over = Some(over_bytes);
     }

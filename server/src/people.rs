@@ -201,7 +201,7 @@ impl People {
         known.map(|(identity, _)| &**identity)
     }
 
-    /// The session of an identity. A player may also watch, through a second session.
+    /// The session of an identity in its role: a player may also watch, through a second session.
     pub(super) fn session_of(&self, identity: &Identity) -> Option<usize> {
         self.peers.iter().position(|p| p.identity == *identity)
     }

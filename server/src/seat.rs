@@ -110,8 +110,8 @@ pub(crate) struct Seat<S: Simulation> {
     /// Claims of earlier ticks are refused, because they date from before a restart.
     claims_from: u32,
     next_claim: u32,
-    /// Commands that may wait for earlier ones, each with a sequence number: the client knows the fates of all commands
-    /// from that number up to this one.
+    /// Commands that may wait for earlier ones, each with its `settled_from`: the client knows the fates of the
+    /// commands from that number up to this one.
     early: Vec<(u32, PendingOrder<S::Command>)>,
     pub(crate) commands: VecDeque<PendingOrder<S::Command>>,
     pub(crate) claims: VecDeque<PendingOrder<S::Command>>,

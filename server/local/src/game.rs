@@ -14,7 +14,7 @@ use twinstep_server::{Incident, Match, MatchRequest, Output, SaveWriteError, Ses
 use super::clock::{LocalClock, TimeScaleError};
 use super::errors::{LocalGameEnd, LocalStartError};
 
-/// The maximum number of ticks that a join may take. Usually it takes one; a world download takes more.
+/// The maximum number of ticks that a join may take. It usually takes a few; a world download takes more.
 const JOIN_TICKS_MAX: u32 = 600;
 
 /// The number of parts of a tick. In lockstep, time advances by one part at a time while a client joins. A lockstep
@@ -275,7 +275,7 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
         self.server.get().world().turn().cadence.tick()
     }
 
-    /// Returns `true` if a client's players are in the match, and its commands are accepted.
+    /// Returns `true` if a client's players are in the match, or will be in it when a pause of the match ends.
     fn is_in(&mut self, client: usize) -> bool {
         let session = &self.clients[client].session;
         session.progress().is_none()

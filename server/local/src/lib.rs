@@ -92,8 +92,8 @@ impl<S: Simulation> Local<S> {
         Local::with(config, sim, rules)
     }
 
-    /// Creates a match that starts with `sim`, with any configuration: for example with your server's, so that a
-    /// tutorial feels like the online game. It [starts](MatchConfig::start_when) immediately.
+    /// Creates a match that starts with `sim`, with any configuration, for example your server's, so that a tutorial
+    /// feels like the online game. It [starts](MatchConfig::start_when) immediately.
     pub fn with(config: MatchConfig, sim: S, rules: impl Into<Arc<S::Rules>>) -> Self {
         Local {
             config,

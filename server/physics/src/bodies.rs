@@ -126,7 +126,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
     /// Adds a body, or replaces the one with its id.
     ///
     /// # Errors
-    /// If a number is not finite or out of range, or if there are [`BODIES_MAX`] bodies.
+    /// If a number is not finite or out of range, or if there would be more than [`BODIES_MAX`] bodies.
     pub fn put(&mut self, body: Body<Id>) -> Result<(), FlightError<Id>> {
         let id = body.id;
         body.check()

@@ -65,7 +65,7 @@ const TURN_STEPS: f32 = 65_536.0;
 /// bodies would sink in before they bounce.
 const FORESIGHT: f32 = 0.5;
 
-/// The reason why a wall or a run was rejected.
+/// The reason why a wall, a body or a run was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages explain the fields")]

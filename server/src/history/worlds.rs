@@ -22,8 +22,8 @@ pub const APART: u32 = 16;
 
 pub(super) struct Worlds<S: Simulation> {
     /// In tick order. The first world is at or before the oldest tick that can be requested. If all worlds are kept,
-    /// the first one is reused for the newest one every tick. Worlds are boxed so that the queue's order changes
-    /// without moving them.
+    /// the memory of the first one is reused for the newest one every tick. Worlds are boxed so that the queue moves
+    /// pointers only.
     kept: VecDeque<Box<World<S>>>,
     /// Requested worlds, indexed by tick modulo [`HISTORY`].
     looked_at: Vec<OnceLock<Box<World<S>>>>,

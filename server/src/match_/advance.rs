@@ -267,7 +267,7 @@ impl<S: Simulation> Match<S> {
         None
     }
 
-    /// Returns `true` while ticks are sealed after their time. No client has seen them yet, so no client trails.
+    /// Returns `true` while the match seals late ticks. Clients have not seen these yet, so they do not trail.
     fn catches_up(&self) -> bool {
         let tick = self.world.current.turn().cadence.tick();
         let is_late = |due| self.clock.now >= due + tick;

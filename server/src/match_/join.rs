@@ -349,8 +349,8 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Returns `true` if a world for a session is ready, or can be encoded without making others wait. If not, starts
-    /// encoding one.
+    /// Returns `true` if a world for a session is ready, or can be encoded without making others wait. If not, lets the
+    /// host encode one, if it can.
     fn has_world_for(&mut self, now: Duration, at: usize) -> bool {
         if self.is_delayed(at) {
             return self.snapshots.watched.world(self.shown_to(at)).is_some();

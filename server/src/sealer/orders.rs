@@ -49,7 +49,7 @@ impl<S: Simulation> Sealing<'_, S> {
         }
     }
 
-    /// Removes owed claims that fitted into no frame. The referee is asked again at the next tick.
+    /// Removes owed claims that did not fit into the frame. The referee is asked again at the next tick.
     pub(super) fn forget_owed(&mut self) {
         for player in self.owed.iter() {
             if self.frame.claims.iter().all(|c| c.player != player) {

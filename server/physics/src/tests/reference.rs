@@ -38,7 +38,7 @@ fn series(angle: f64) -> (f64, f64) {
     (sin, cos)
 }
 
-/// Distance from a point to the line from `a` to `b`.
+/// The distance from a point to the line segment from `a` to `b`.
 fn to_line(p: Point, a: Point, b: Point) -> f64 {
     let (ab, ap) = (sub(b, a), sub(p, a));
     let t = if dot(ab, ab) == 0.0 {

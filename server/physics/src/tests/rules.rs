@@ -155,7 +155,7 @@ fn shapes_with_one_id_form_one_body() {
 #[test]
 fn impacts_at_equal_distances_are_ordered_walls_first_and_then_by_id() {
     let mut mirror = Mirror::new();
-    // 9 is nearer by less than rounding shows.
+    // Body 9 is nearer, but by less than the rounding.
     ball(&mut mirror, 4, 5.0, 0.0);
     ball(&mut mirror, 9, 4.999, 0.0);
     ball(&mut mirror, 6, 5.0, 0.0);
