@@ -254,9 +254,9 @@ impl<S: Simulation> History<S> {
         self.sealed(tick).and_then(|sealed| sealed.digest)
     }
 
-    /// The newest digest at the start of a turn, and its tick, for a run of frames `from..end`. The turn is the last
-    /// one of the run, or an earlier one that starts within the run. So a client that gets the frame of a digested tick
-    /// also gets that digest or a newer one.
+    /// The newest digest at the start of a turn, if one was taken, and its tick, for a run of frames `from..end`. The
+    /// turn is the last one of the run, or an earlier one that starts within it. So a client that gets the frame of a
+    /// digested tick also gets that digest or a newer one.
     pub fn newest_digest(&self, from: Tick, end: Tick) -> Option<(Tick, u64)> {
         let mut began = self.turn_began(end.back(1))?;
         loop {

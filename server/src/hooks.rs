@@ -67,7 +67,7 @@ impl<'a, S: Simulation> HookContext<'a, S> {
 
 /// An outcome, or a job that computes one.
 pub enum Decision<O> {
-    /// The outcome. It is part of the next tick's frame.
+    /// The outcome. It enters the next frame that has room for it.
     Now(O),
     /// A job that runs on another thread. If it does not return within
     /// [`answer_ticks`](twinstep_core::bounds::answer_ticks), the query gets `None`.
@@ -81,7 +81,7 @@ pub enum Decision<O> {
 /// A resolver that panics yields `None`. It must not depend on state that cannot be rebuilt after a crash: a resumed
 /// match takes outcomes from its journal, and asks only open queries again, under the same keys.
 pub trait Resolver<S: Simulation>: Send + 'static {
-    /// Answers `query`, which the last step asked under `key`.
+    /// Answers `query`, which a step asked under `key`.
     fn resolve(
         &mut self,
         context: &HookContext<'_, S>,

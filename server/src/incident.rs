@@ -155,7 +155,7 @@ pub struct Suspect {
     pub player: PlayerId,
     /// The identity of that player.
     pub identity: String,
-    /// Whether the player's client sent the order as a claim of its simulation.
+    /// Whether the order is a claim, made by the player's client or by the referee.
     pub claim: bool,
     /// The order's sequence number; for a claim, the tick that claimed it.
     pub seq: u32,

@@ -60,7 +60,7 @@ pub struct Present {
     pub seat: Option<PlayerId>,
     /// The identity in the player's ticket.
     pub identity: String,
-    /// The name that other players see; empty before it is assigned.
+    /// The name that other players see; empty before it is assigned, and for a spectator.
     pub name: String,
     /// The state of the player's session.
     pub connection: ConnectionState,
@@ -69,7 +69,7 @@ pub struct Present {
     pub margin_ticks: Option<i64>,
     /// The round trip to the player's client, once it was measured.
     pub round_trip: Option<Duration>,
-    /// The time since the player or spectator entered this state.
+    /// The time since the player or spectator entered this state, or since an away player's last input.
     pub lasts: Duration,
 }
 

@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn pauses_lengthen_turns_and_quiet_shortens_them() {
-        // Rows 47 and 48: turns shorter than 6 ticks pause while the net is bad, for 30 s.
+        // Rows 47 and 48: turns shorter than 6 ticks pause while the connection is bad, for 30 s.
         let mut tempo = Tempo::default();
         let bad = play(&mut tempo, MS(0), MS(30_000), (MS(100), MS(50)), |_, c| {
             (u32::from(c.turn_ticks < 6), false)

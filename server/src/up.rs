@@ -3,7 +3,7 @@
 //! A packet is read completely ([`PlayUp`]) and checked against the session before any part of it is applied.
 //!
 //! Law **Hostile wire**: all bytes are untrusted. The owner of an input comes from the session, never from the packet;
-//! inputs outside their window are ignored; a breach of the protocol costs a strike.
+//! an input outside its window is never sealed; a breach of the protocol costs a strike.
 
 use std::time::Duration;
 

@@ -170,7 +170,7 @@ impl<Id: Ord + Copy + Debug> Bodies<Id> {
         Ok(())
     }
 
-    /// Returns a body.
+    /// Returns the body with this id, if there is one.
     #[must_use]
     pub fn get(&self, id: Id) -> Option<&Body<Id>> {
         Some(&self.bodies[self.find(id).ok()?])

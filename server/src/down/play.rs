@@ -173,7 +173,7 @@ impl<S: Simulation> DownSender<'_, S> {
     fn announce(&self, own: PlayerSet, packet: &mut FramesEnd<'_, '_>) {
         match self.announce {
             Announce::Never => return,
-            // Other players must not see orders for coming turns.
+            // Other players must not see orders for later turns.
             Announce::Ahead if self.mode.is_lockstep() => return,
             Announce::Ahead => {}
         }
