@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Invariants: only players whose orders or inputs were proven to fail get a strike. The orders of the others run in
-//! this same tick, unless they fail only together or no smaller change helps. At most 3 × players + outcomes + 5 attempts.
+//! this same tick, unless they fail only together or no smaller change helps. There
+//! are at most 3 × players + outcomes + 5 attempts.
 
 use twinstep_core::digest::SizedDigest;
 use twinstep_core::frame::{Answer, FrameData, PlayerSet};

@@ -111,7 +111,6 @@ impl IdentityLimits {
         self.barred = Some((until, code));
     }
 
-    /// The reason why the identity may not reconnect yet. Returns `None` if it may.
     pub(crate) fn barred(&self, now: Duration) -> Option<CloseCode> {
         let (until, code) = self.barred?;
         (now < until).then_some(code)
@@ -276,7 +275,6 @@ impl AwayIdentities {
             .unwrap_or_default()
     }
 
-    /// Bars a player removed without a session.
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {
         let mut limits = self.take(&Identity::new(identity, Role::Player));
         limits.bar(now, code);

@@ -2,7 +2,7 @@
 //!
 //!  PeerStage       its stage                         Rhythm   how well its client keeps up
 //!  FrameAcks       the frames it acknowledged        Fates    the results of its orders
-//!  Reach           the frames it was sent            Inquiry  where its world differed, and whose fault that is
+//!  Reach           the frames it was sent            Inquiry  where its world differed, and the side at fault
 //!  IdentityLimits  its identity's usage of limits    Tickets  the tickets that it has
 //!
 //! Invariant: all state that must survive the session is in its limits.

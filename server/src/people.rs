@@ -224,7 +224,6 @@ impl People {
         })
     }
 
-    /// Returns `true` if the player that owns a query plays in its own session.
     pub(super) fn owner_plays(&self, key: Key) -> bool {
         key.owner().is_some_and(|owner| {
             let plays = |p: &Peer| p.plays() && p.players.contains(&owner);

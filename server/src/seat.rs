@@ -178,7 +178,6 @@ impl<S: Simulation> Seat<S> {
         self.claims.front().is_some_and(|held| held.stamp <= due)
     }
 
-    /// Sets the sequence number of the next command after a resume: the one after the last sealed command.
     pub(crate) fn expect_commands_from(&mut self, seq: u32) {
         self.next_seq = seq;
     }
@@ -196,7 +195,6 @@ impl<S: Simulation> Seat<S> {
         self.claims_from = seq;
     }
 
-    /// Resets the claims for the new owner of this player number. Claims of the previous owner do not matter.
     pub(crate) fn expect_new_claims(&mut self) {
         self.expect_claims_from(0);
     }

@@ -136,7 +136,6 @@ impl Snapshots {
         self.newest = Some((snapshot, now));
     }
 
-    /// Drops worlds with which sessions can no longer start.
     pub(super) fn forget<S: Simulation>(&mut self, now: Duration, world: &ServerWorld<S>) {
         let began = world.current.turn().began;
         let is_old = |(world, made): &(Snapshot, Duration)| {
@@ -146,7 +145,6 @@ impl Snapshots {
         self.cut_off.forget(now, world.history.first());
     }
 
-    /// The newest encoded world for a joining session, if it is recent and no older than `oldest`.
     fn fresh<S: Simulation>(
         &self,
         now: Duration,
@@ -292,15 +290,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Returns `true` if the last kept world is old enough for the world of `tick` to be kept.
     pub(super) fn is_due(&self, tick: Tick) -> bool {
         self.tried.is_none_or(|at| tick >= at + WORLD_EVERY)
     }
 
-    /// Keeps `world`.
-    ///
-    /// # Errors
-    /// If the world is too large to be sent. The next attempt follows after the usual interval.
+    /// Keeps `world`. Fails if it is too large to be sent; the next attempt follows after the usual interval.
     pub(super) fn keep<S: Simulation>(
         &mut self,
         world: &World<S>,

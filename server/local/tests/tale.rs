@@ -106,7 +106,6 @@ pub(crate) fn frames(game: &mut LocalGame<Tale>, now: &mut Duration, frames: u32
     }
 }
 
-/// The next ticks of the server, of the client's authority, and of its prediction.
 pub(crate) fn ticks(game: &mut LocalGame<Tale>) -> [Tick; 3] {
     let server = game.server().world().tick();
     let session = game.session(0);

@@ -111,7 +111,6 @@ impl<S: Simulation> Match<S> {
         }
     }
 
-    /// Adds a strike for each entry of `strikes` (a player may have several), and kicks players over the limit.
     fn strike(&mut self, strikes: &[PlayerId]) {
         for &player in strikes {
             if let Some(peer) = self.people.strike(self.clock.now, player) {

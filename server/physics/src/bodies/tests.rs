@@ -69,7 +69,6 @@ fn read(bytes: &[u8]) -> Result<Bodies<u32>, codec::CodecError> {
     codec::decode_whole(bytes)
 }
 
-// The error message with which these bodies are refused.
 fn refusal(bodies: &Bodies<u32>) -> String {
     read(&bytes(bodies)).expect_err("bytes from elsewhere");
     let bodies = Unchecked {

@@ -31,7 +31,6 @@ fn seen(
     ids(mirror.area_visible(from, 9.0, filter, by).unwrap())
 }
 
-/// The first impact of a ray from the origin along x.
 fn first(mirror: &mut Mirror<u32>, length: f32) -> Option<Impact<u32>> {
     mirror
         .ray(Vec2::ZERO, Vec2::X, length, Layers::ALL)
