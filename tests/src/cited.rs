@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub name: String,
-    /// The file of each test, from the root, and its function.
+    /// Each test's file, as a path from the root, and its function.
     pub tests: Vec<(String, String)>,
 }
 

@@ -90,7 +90,7 @@ impl Pitch {
         Vec2::new(axis(LEFT, RIGHT), axis(DOWN, UP)).normalize_or_zero()
     }
 
-    // The kick of a player, if it reaches the ball.
+    // A player's kick, or `None` if the ball is out of reach.
     fn kick(&self, player: PlayerId) -> Option<Vec2> {
         let at = |id| Some(self.bodies.get(id)?.at);
         let way = at(BALL)? - at(player.index() as u8)?;
@@ -136,7 +136,6 @@ impl Simulation for Pitch {
     }
 }
 
-// Draws the bodies.
 pub struct Sight;
 
 impl Show<Pitch> for Sight {

@@ -292,7 +292,7 @@ impl<'a, S: Play> Chaos<'a, S> {
         self.crash_during_join(Some(index));
     }
 
-    /// Kills the server or the joining client during its join, if the plan contains that.
+    /// May kill the server or the joining client during a join, if the plan contains that.
     fn crash_during_join(&mut self, index: Option<usize>) {
         if self.plan.crashes != Crashes::WhileJoining {
             return;

@@ -30,7 +30,7 @@ pub fn serves() -> bool {
 /// A match, and sessions that draw their frames in step.
 pub struct Direct<S: Simulation, V: Show<S> = NoPicture> {
     pub match_: Match<S>,
-    /// The clients. Their session ids are numbered from 0.
+    /// The clients. A client's session id is its index.
     pub sessions: Vec<Session<S, V>>,
     pub now: Duration,
     /// The maximum number of steps of a client's prediction in one frame. With 0 the client shows the confirmed world.
@@ -238,7 +238,7 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
         self
     }
 
-    /// Runs one frame of all clients, and advances the match. Packets of each client take this long each way.
+    /// Runs one frame of all clients, and advances the match. A client's packets take its time in `legs` each way.
     pub fn frame_over(
         &mut self,
         legs: &[Duration],

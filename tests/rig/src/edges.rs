@@ -125,7 +125,7 @@ pub struct Query {
     about: Option<Shape>,
 }
 
-/// An outcome. `number` is random, and `value` is derived from the query. `Panic` and `Nan` poison the step.
+/// An outcome. `value` is derived from the query, `number` also from chance. `Panic` and `Nan` poison the step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Fine {
@@ -232,7 +232,7 @@ impl Simulation for EdgeCases {
     }
 }
 
-/// The number of tile kinds: as many as one byte on the wire can encode.
+/// The number of tile kinds. Each takes one byte on the wire.
 const TILES: u8 = 200;
 
 fn hertz(frame: &Frame<'_, EdgeCases>) -> u32 {

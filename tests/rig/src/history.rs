@@ -124,7 +124,7 @@ impl History {
         }
     }
 
-    /// Lets due shots hit. A ghost only records that its effect was withheld.
+    /// Lets due shots hit. A ghost's hit is withheld.
     fn fly(&mut self, frame: &Frame<'_, Self>, fx: &mut Effects<Self>) {
         while let Some((key, shot)) = self.flights.pop_due(frame.tick()) {
             if frame.is_ghost(shot.shooter, shot.born) {

@@ -12,8 +12,8 @@
 
 #![allow(missing_docs, reason = "no author of a game imports it")]
 
-/// The name and types of a test's game, for use in its `impl Simulation`: rules, input, command, query, outcome and
-/// cue. If only the name is given, inputs are bytes, and the game has no other types.
+/// Declares the name, the version and the types of a test's game in its `impl Simulation`. With only a name, inputs are
+/// bytes, and the game has no rules, commands, queries or cues.
 #[macro_export]
 macro_rules! game_types {
     ($name:literal) => {

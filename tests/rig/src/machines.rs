@@ -1,5 +1,5 @@
-//! Results that must be equal on every machine, as lines of a name and a digest: three scripted matches, and a table of
-//! float operations.
+//! Results that must be equal on every machine, as lines of a name and a digest: three scripted matches, changed
+//! chunked lists, and float operations.
 //!
 //! ```text
 //!   this code, built for x86_64, aarch64, wasm32, Windows ... ──▶ table() == tests/golden/digests.txt, on each of them
@@ -28,10 +28,10 @@ pub use floats::system_functions;
 pub const GOLDEN: &str = include_str!("../../golden/digests.txt");
 
 const TICKS: u32 = 10_000;
-// Each match adds a line with its digest every this many ticks.
+// Each match adds a line with its digest whenever this many ticks have passed.
 const TICKS_PER_LINE: u32 = 1_000;
 
-/// All digests of this machine, in the format of [`GOLDEN`].
+/// Returns all digests of this machine, in the format of [`GOLDEN`].
 ///
 /// # Panics
 /// If a match cannot be replayed from its journal.
@@ -46,7 +46,7 @@ pub fn table() -> String {
     lines
 }
 
-/// Digests chunked lists of numbers of each width, after changes, and after a round trip through their bytes.
+/// Digests a chunked list of numbers of each width, after changes and after round trips through its bytes.
 fn chunks(lines: &mut String) {
     let mut list: Chunked<(u8, i16, u32, i64, f32)> = (0..5_000_u32)
         .map(|n| {
@@ -71,7 +71,7 @@ fn chunks(lines: &mut String) {
     }
 }
 
-/// The lines that differ between `kept` and `now`: `-` for expected lines, `+` for actual lines.
+/// Returns the lines that differ between `kept` and `now`: `-` for expected lines, `+` for actual lines.
 #[must_use]
 pub fn differences(kept: &str, now: &str) -> Vec<String> {
     let only = |sign, of: &str, other: &str| {

@@ -21,7 +21,7 @@ impl Play for Game {
     type Show = GameShow;
     type Driver = Bot;
 
-    /// An endless arena with this many enemies, or the full game for [`CAMPAIGN`].
+    /// An endless arena with `crowd` enemies (24 for 0), or the full game for [`CAMPAIGN`].
     fn rules(crowd: u16) -> Rules {
         match crowd {
             0 => Rules::arena(24),

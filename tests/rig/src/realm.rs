@@ -43,7 +43,7 @@ pub struct Town {
     named: u32,
 }
 
-/// A villager; its number is in its table's key.
+/// A villager. Its number is its key in [`Realm::villagers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Villager {
@@ -151,7 +151,7 @@ impl Realm {
         }
     }
 
-    /// Moves a villager. Returns `false` if it is dead.
+    /// Moves a villager. Returns `false` if its player has left.
     fn walk(&mut self, id: u32) -> bool {
         let Some(one) = self.villagers.get_mut(&id) else {
             return false;
@@ -193,7 +193,7 @@ impl Realm {
         near.map(|(id, _)| *id).take(HITS_MAX).collect()
     }
 
-    /// A simulated player's order at `now`, one per second.
+    /// A simulated player's order, if one is due at `now`: one every `BEAT_TICKS`.
     pub fn think(&self, luck: &mut Mwc, now: Tick) -> Option<Order> {
         if !now.0.is_multiple_of(BEAT_TICKS) {
             return None;

@@ -52,9 +52,9 @@ const TICKET_BYTES: usize = 1_190;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The number of all clients' allocations in `handle`, `advance` and drain.
+    /// How much the [counter](Rig::count_with) rose in all clients' `handle`, `advance` and drain.
     pub client: u64,
-    /// The number of the match's allocations in `handle`, `advance` and drain, without its resolver.
+    /// How much it rose in the match's `handle`, `advance` and drain, without its resolver.
     pub server: u64,
     pub resolver: u64,
 }
@@ -63,7 +63,7 @@ pub struct Counts {
 pub struct Rig<S: Play> {
     scene: Scene<S, RigClient<S>>,
     pub journal: Vec<u8>,
-    // The saves requested by players.
+    // Each save and the player that requested it; `None` for the host.
     pub saves: Vec<(Option<PlayerId>, Vec<u8>)>,
     pub config: RigConfig,
     rules: Arc<S::Rules>,
@@ -82,7 +82,7 @@ pub struct Rig<S: Play> {
     /// The end of the server's last outage.
     served_since: Duration,
     excuse: Duration,
-    /// The time when the match was resumed, while it still waits for its players.
+    /// When the match was resumed. `None` unless it still waits for its players.
     returning_since: Option<Duration>,
     /// The players for which the match waited at the last check.
     waited_for: PlayerSet,
@@ -91,13 +91,13 @@ pub struct Rig<S: Play> {
     elsewhere: Elsewhere,
     /// Whether a client corrupts its packets, or did earlier.
     spoiled: bool,
-    /// The total time by which ticks up to `looked_at` were longer than configured.
+    /// The total time by which lying or lagging clients have slowed the match.
     slowed: Duration,
-    /// Clients that left, with their number of seats.
+    /// The identities of clients that left, with their numbers of seats.
     left: Vec<(String, usize)>,
     looked_at: Duration,
     moved: (Tick, Duration),
-    /// Incidents of the match, for the message of a failed check.
+    /// The match's first incidents, for the message of a failed check.
     incidents: Vec<String>,
 }
 
@@ -177,7 +177,7 @@ impl<S: Play> Rig<S> {
         self.observed = observe;
     }
 
-    /// Sets the function that counts allocations on this thread; see [`counts`](Rig::counts).
+    /// Sets a counter of this thread (allocations, CPU time). [`counts`](Rig::counts) returns how much it rose.
     pub fn count_with(&mut self, counter: fn() -> u64) {
         self.counter = counter;
         COUNTER.set(counter);

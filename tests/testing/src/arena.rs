@@ -66,7 +66,7 @@ type MakeMatch<S> = dyn FnOnce(
 
 type SetReferee<S> = dyn FnOnce(&mut Match<S>);
 
-/// See [`arena`].
+/// A match over a bad network in virtual time, set up by [`arena`].
 pub struct Arena<S: Simulation> {
     start: S,
     rules: Arc<S::Rules>,

@@ -3,8 +3,8 @@
 //! ```text
 //!   all changes, and runs from the middle ── equal ──▶ no fault
 //!                                         └─ differs: no change at all, several times
-//!                                              ├─ differs each time alike: what was played before in this process
-//!                                              ├─ differs: hashes, addresses, chance
+//!                                              ├─ always the same difference: a match played before in this process
+//!                                              ├─ other differences: hashes, addresses, chance
 //!                                              └─ equal: from the middle, without a change
 //!                                                   ├─ differs: a cache
 //!                                                   └─ equal: half of the changes, and so on down to one
@@ -129,7 +129,7 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
         }
     }
 
-    /// Finds the one change that causes the difference, by bisection.
+    /// Finds the change that causes the difference, by bisection. Returns `None` if runs with it do not always differ.
     fn narrow(&self, changes: &[Change]) -> Option<(Change, Found)> {
         let mut left = changes.to_vec();
         while left.len() > 1 {

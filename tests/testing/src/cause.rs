@@ -2,15 +2,15 @@
 //! its memory at other addresses, and compares the results.
 //!
 //! ```text
-//!   the repetitions ── differ by the same number each time ─────────▶ a counter outside the state
-//!                   ── differ alike on each new thread ─────────────▶ a thread-local
-//!                   ── differ more after a pause than without ──────▶ a clock
-//!                   ── hold numbers close to our own addresses, differ
-//!                      only if their memory lies elsewhere, or never
-//!                      on new threads, whose heaps have no holes ────▶ an address
-//!                   ── differ, and the step starts threads ─────────▶ the order of threads
-//!                   ── differ, and the step creates hashers ────────▶ a hash order, or a generator made from a hasher
-//!                   ── differ, and leave no trace ──────────────────▶ a generator, or the last digits of a clock
+//!   the repetitions ── differ by the same number each time ──────────────▶ a counter outside the state
+//!                   ── give one sequence of results on each new thread ──▶ a thread-local
+//!                   ── differ more after a pause than without ───────────▶ a clock
+//!                   ── contain numbers close to our own addresses; or
+//!                      differ only if their memory lies elsewhere; or do
+//!                      not differ on new threads (no holes in the heap) ─▶ an address
+//!                   ── differ, and the step starts threads ──────────────▶ the order of threads
+//!                   ── differ, and the step creates hashers ─────────────▶ a hash order, or a generator made from a hasher
+//!                   ── differ, and leave no trace ───────────────────────▶ a generator, or the last digits of a clock
 //! ```
 //!
 //! If one process cannot find the cause, `blame` compares several.
@@ -115,7 +115,7 @@ impl<S: Simulation> Repeatable<'_, S> {
             let digests: Vec<_> = there.chain(self.in_place()).collect();
             !is_constant(&digests)
         };
-        // As many runs of each kind, so that a step whose result rarely changes is not calm by chance.
+        // Repeated, so that a step whose result rarely changes does not seem calm by chance.
         (0..SAME_PLACE).all(|_| changes() && is_calm())
     }
 
@@ -181,7 +181,7 @@ pub(crate) fn differs_from_its_copies<S: Simulation>(
             frame,
         };
         let there = (0..PLACES).map(|seed| elsewhere(seed, || copy.digest()));
-        // All from the same place in the stack.
+        // All three are stepped from the same place in the stack.
         let mut worlds = vec![copy.before.clone(), world, copy.before.clone()];
         let mut steps = Steps::<S>::new(rules);
         let mut digests = Vec::new();
@@ -195,7 +195,7 @@ pub(crate) fn differs_from_its_copies<S: Simulation>(
     (0..SAME_PLACE).all(|_| differs() == Some(true))
 }
 
-/// Names a step that disagrees with itself only sometimes, after another comparison failed and then did not.
+/// Finds the cause for a step that rarely disagrees with itself: a comparison failed once, and then did not.
 pub(crate) fn of_a_rare_one<S: Simulation>(
     rules: &S::Rules,
     before: &World<S>,
@@ -254,7 +254,7 @@ fn kind<S: Simulation>(trial: &Repeatable<'_, S>, truth: &World<S>) -> Kind {
         // Threads rarely change their order, so the differences look like those of a clock or of another thread.
         return Kind::ThreadOrder;
     }
-    // The first differing field, in each run; in runs where it does not differ, its first value.
+    // The first differing field's value in each run; the original value where the field does not differ.
     let value = |fields: &Vec<Difference>| {
         let same = fields.iter().find(|field| field.path == first.path);
         same.map_or(&first.left, |field| &field.right)
@@ -366,7 +366,7 @@ fn by_one_result<S: Simulation>(
     by_traces(trial, false)
 }
 
-/// Returns `true` if the fields hold the same values in a different order.
+/// Returns `true` if the fields hold the same values in a different order, or one is a key of a map.
 pub(crate) fn is_reordered(fields: &[Difference]) -> bool {
     if fields.iter().any(|field| field.path.contains("keys()[")) {
         return true;

@@ -82,7 +82,7 @@ pub fn check<S: Simulation>(
     let (seed, ticks) = (script.seed, script.ticks);
     let second_process = match (script.second_process, process::is_any_second()) {
         (false, _) => SecondProcess::No("the script turns it off"),
-        // Its test contains another check after this one; that is the one to compare.
+        // This process was started for a later check of the same test.
         (true, true) => SecondProcess::Settled,
         (true, false) => SecondProcess::Yes(&name),
     };

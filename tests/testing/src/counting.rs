@@ -94,8 +94,8 @@ impl Counting {
         KEPT.with(Cell::get)
     }
 
-    /// Allocations and reallocations of all threads since the first call, which returns 0. From then onwards each
-    /// allocation costs some nanoseconds more.
+    /// Allocations and reallocations of all threads since the first call, which returns 0. From then on, each
+    /// allocation costs a few nanoseconds more.
     ///
     /// ```
     /// #[global_allocator]

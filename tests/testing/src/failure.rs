@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// A client's confirmed state is not the server's.
+    /// A client's confirmed state differs from the server's.
     Diverged,
     /// The step, a hook or the match is at fault: a panic, a NaN, or a prediction that differs from the confirmed step.
     Fault,

@@ -1,8 +1,8 @@
 //! Prints the digests that must be equal on every machine, and exits with 1 if one differs:
 //!
 //! ```sh
-//! cargo run --release -p twinstep-tests --bin digests          # the digests that are kept in tests/golden/digests.txt
-//! cargo run --release -p twinstep-tests --bin digests system   # functions that belong to the system, and may differ
+//! cargo run --release -p twinstep-rig --bin digests          # the digests that are kept in tests/golden/digests.txt
+//! cargo run --release -p twinstep-rig --bin digests system   # functions that belong to the system, and may differ
 //! ```
 
 use std::process::ExitCode;
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!differences.is_empty()))
 }
 
-/// Returns the same table as zero-terminated text, for targets without an output: `ci/machines/digests.mjs` reads it
-/// from the module's memory.
+/// Returns the text that `main` prints, zero-terminated, for targets without an output: `ci/machines/digests.mjs` reads
+/// it from the module's memory.
 #[cfg(target_family = "wasm")]
 #[allow(unsafe_code, reason = "a name to call it by from outside")]
 #[unsafe(no_mangle)]

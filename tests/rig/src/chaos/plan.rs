@@ -306,7 +306,7 @@ fn reconcile(seed: u64) -> Reconcile {
     pick(&mut luck, &[Reconcile::Auto, Reconcile::Background])
 }
 
-/// One in four games has expensive steps. This also has a separate stream.
+/// One in four worlds has expensive steps. This also has a separate stream.
 fn budget(seed: u64) -> [u32; 2] {
     let mut luck = Mwc::seed(seed ^ 0x7072_6963);
     let new = pick(&mut luck, &[4, 8, 20]);

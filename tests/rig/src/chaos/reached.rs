@@ -44,12 +44,12 @@ edges! {
     WideClaims,
     LargeCommands,
     LargeOutcomes,
-    /// Twelve or more players were present, with inputs and commands of maximum size.
+    /// Twelve or more players were present, with inputs of maximum size and commands of nearly maximum size.
     AllAtMaximum,
     NoCommands,
-    /// The world was smaller than 400 bytes.
+    /// The world held fewer than 300 bytes of ballast and ground.
     TinyWorld,
-    /// The world was larger than 1 MiB.
+    /// The world held more than 1 MiB of ballast and ground.
     LargeWorld,
     HugeWorld,
     WorldPastItsBound,
@@ -58,7 +58,7 @@ edges! {
     SpeedChanged,
     RequestRefused,
     AwfulForAll,
-    /// A client's clock was ahead by hours, or jumped.
+    /// A client's clock was ahead by more than an hour, or jumped by more than a second.
     ClocksApart,
     ClockWentBack,
     SmallDatagrams,
@@ -73,9 +73,9 @@ edges! {
     HostileServer,
     /// Clients requested worlds and did not acknowledge them.
     Stalled,
-    /// The match waited for a client that was as late as permitted.
+    /// A client that freezes for as long as permitted was in the match.
     Lagged,
-    /// A client falsely reported a busy machine, in a match whose ticks may get longer.
+    /// A client that falsely reports a busy machine was in a match whose ticks may get longer.
     Lied,
     Hogged,
     Lockstep,

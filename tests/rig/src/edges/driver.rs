@@ -20,7 +20,7 @@ const COMMAND_HEAD_BYTES: usize = 6;
 /// If the load has large entries, one in this many commands is large, and so is the outcome of its query.
 pub const LARGE_EVERY: u32 = 5;
 const HOOK_FAILS: u32 = 200;
-/// One in this many commands of a poisoner is poison.
+/// One in this many commands of a poisoner is poison, and one in this many others asks for a poisoned outcome.
 const POISONS: u32 = 8;
 /// One in this many inputs of a poisoner is poison.
 const POISONED_PADS: u32 = 90;
@@ -83,7 +83,7 @@ impl Driver {
     }
 }
 
-/// The answer that a client predicts: correct three times out of four.
+/// The answer that a client predicts. If `odd`, a different one, which the resolver gives one time in four.
 fn expected(query: &Query, load: &Load, odd: bool) -> Outcome {
     // Only commands ask for large outcomes, because the rate of commands is bounded.
     let is_large =

@@ -75,7 +75,7 @@ const PLAIN: [Tag; 16] = [
 impl Shape {
     pub const KINDS: u32 = 9;
 
-    /// Creates the value for a number. Its encoding takes at most `bytes` bytes, and not many fewer.
+    /// Creates the value for a number. Its encoding takes at most `bytes` bytes; for most kinds, nearly as many.
     #[must_use]
     pub fn made(number: u32, bytes: usize) -> Shape {
         // The tag, and the length: three bytes above 250.

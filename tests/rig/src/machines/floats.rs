@@ -200,7 +200,7 @@ pub(super) fn operations(lines: &mut String) {
     digests(PERMITTED, lines);
 }
 
-/// The digest of each function that a step must not use: the system provides it, and systems differ.
+/// Returns the digest of each function that a step must not use: the system provides it, and systems differ.
 #[must_use]
 pub fn system_functions() -> String {
     let mut lines = String::new();

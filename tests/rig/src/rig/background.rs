@@ -27,7 +27,7 @@ impl Elsewhere {
         }
     }
 
-    /// Turns background encoding on for a new or resumed match. Encodings of the previous match are lost.
+    /// Turns background encoding on for a new or resumed match, if configured. Forgets the previous match's encodings.
     pub(super) fn serve<S: Simulation>(&mut self, match_: &mut Match<S>) {
         self.under_way.clear();
         if self.within.is_some() {

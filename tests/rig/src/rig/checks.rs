@@ -1,5 +1,5 @@
-//! Safety: conditions that must hold in every frame of every client. Liveness: after the network has healed, all
-//! clients are connected, have the server's state, and have reached their target lead.
+//! Safety: conditions that must hold in every frame of an honest client. Liveness: after the network has healed, honest
+//! clients are connected, have the server's state, and have reached their target margin.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl<S: Play> Rig<S> {
         self.clients[i].gone_to = gone_to;
     }
 
-    /// Heals the network, waits, and then checks that all clients are live, equal, and on target.
+    /// Heals the network, waits, and then checks that all honest clients are live, equal, and on target.
     ///
     /// # Panics
     /// If a client fails one of these checks.

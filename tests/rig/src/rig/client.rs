@@ -28,7 +28,7 @@ pub(super) struct Awaited {
     last: (Duration, Duration),
     /// When the client was removed as too slow. `None` if it is in the match or joining.
     pub(super) out_since: Option<Duration>,
-    /// For each removal: its time, the longest single wait, and the waits within the window.
+    /// For each removal: its time, the longest single wait, and the sum of the waits within the window.
     pub(super) times_out: Vec<(Duration, Duration, Duration)>,
 }
 
@@ -82,7 +82,7 @@ pub struct RigClient<S: Play> {
     pub identity: String,
     /// The number of seats; 0 for a spectator.
     pub seats: usize,
-    /// The commands issued by the client, with their seats and sequences.
+    /// The commands issued by the client, each with its seat and sequence number.
     pub sent: Vec<(usize, u32, S::Command)>,
     /// Whether a desync was planted, so that the client's digest may differ until a heal.
     pub flipped: bool,

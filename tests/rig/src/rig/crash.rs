@@ -46,7 +46,7 @@ impl<S: Play> Rig<S> {
 
     pub(crate) fn resume_killed(&mut self, down: Duration) -> Crash {
         let killed_at = self.match_.world().tick();
-        // A restarted server has no record of debts.
+        // A restarted server does not know the waits before its restart.
         self.slowed = Duration::ZERO;
         for client in &mut self.scene.clients {
             client.awaited.forget();
@@ -57,11 +57,10 @@ impl<S: Play> Rig<S> {
             &self.resolver_count,
             &self.asked,
         );
-        // The queries of the killed process; later ones belong to the resumed match.
         let sound = twinstep_protocol::replay::Index::scan(&self.journal).expect("a journal");
         let settled = self.asked.clone();
         let resumed = {
-            // Read before the resume, which asks the resolver again.
+            // Recorded before the resume, which asks the resolver again.
             let world = self.replayed_world(sound.sound_bytes() as usize);
             let open = world.open_queries().iter().map(|open| open.key).collect();
             settled.crash(world.tick(), &open);

@@ -240,7 +240,7 @@ impl<S: Play> Rig<S> {
         self.incidents.iter().any(|text| text.contains("poison"))
     }
 
-    /// Readability: the journal can be replayed to its end.
+    /// Checks readability: the journal can be replayed to its end.
     ///
     /// # Panics
     /// If the replay fails.
@@ -296,7 +296,7 @@ impl<S: Play> Rig<S> {
         self.check_presence(i, plays);
     }
 
-    /// Fairness: a player's oldest command runs within a time that does not depend on the other clients.
+    /// Fairness: a player's oldest command does not wait longer than `patience_for` the queue.
     fn check_orders(&self, client: &RigClient<S>) {
         let Some(given) = client.given_at.front() else {
             return;
@@ -324,7 +324,7 @@ impl<S: Play> Rig<S> {
         );
     }
 
-    /// Blame: an honest client is never struck or kicked, and can decode every packet that it receives.
+    /// Blame: an honest client is never removed for its behaviour, and can decode every packet that it receives.
     fn check_blame(&self, client: &RigClient<S>) {
         let (name, malformed) = (&client.identity, client.malformed);
         if let Some(SessionEnd::Server(

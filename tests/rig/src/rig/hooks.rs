@@ -56,7 +56,7 @@ impl<S: Play> Referee<S> for Judge {
     }
 }
 
-/// The game's resolver, instrumented: counts its allocations and records its queries.
+/// The game's resolver, instrumented: reads the counter around each call, and records the queries.
 pub(super) fn watched<S: Play>(
     rules: &S::Rules,
     seed: u64,

@@ -119,7 +119,7 @@ impl Hostile {
     }
 }
 
-/// Moves each command's stamp in a client's packet ahead; `ahead` maps the command's sequence to a number of ticks.
+/// Moves each command's stamp in a client's packet ahead; `ahead` maps a sequence number to a number of ticks.
 fn stamp_ahead<S: Play>(
     packet: &mut [u8],
     seats: usize,

@@ -86,8 +86,8 @@ pub trait Play: Simulation {
         Self::rules(config.crowd)
     }
     fn start(rules: &Self::Rules, seed: u64) -> Self;
-    // The configuration of a session. Unless `knows` is `true`, the session gets the rules from the server, if the
-    // game's rules can be decoded.
+    // The configuration of a session. If `knows` is `false`, a game may leave its rules out, so that the session gets
+    // them from the server.
     fn session(rules: &Arc<Self::Rules>, _knows: bool) -> SessionConfig<Self> {
         SessionConfig::new(rules.clone())
     }
@@ -190,8 +190,7 @@ pub struct RigConfig {
     pub passes: Option<[usize; 2]>,
     /// Whether each kept prediction is checked against the confirmed state.
     pub verify: bool,
-    /// Whether the guarantees of `rig/fairness.rs` are checked all the time. Off in tests that starve a client, or let
-    /// it lie or freeze.
+    /// Whether the guarantees of `rig/fairness.rs` are checked all the time.
     pub fair: bool,
     pub journal: bool,
     // Whether sessions record tapes, which the caller takes from them.
@@ -200,7 +199,7 @@ pub struct RigConfig {
 }
 
 impl RigConfig {
-    /// Four action-preset clients on one kind of link, with inputs that change every tick, and 120 frames a second.
+    /// Four clients of the action preset on one kind of link; inputs change every tick; 120 frames a second.
     #[must_use]
     pub fn new(seed: u64, link: LinkProfile) -> Self {
         RigConfig {

@@ -25,10 +25,10 @@ impl<S: Play> Rig<S> {
         self.match_.disconnect(peer);
     }
 
-    /// Continues a client's session over a new transport, from a new address, with a reconnect ticket.
+    /// Continues a client's session over a new transport, with a reconnect ticket. A closed session is restarted.
     ///
     /// # Panics
-    /// If the match refuses the client.
+    /// If the match refuses an honest client that is not barred as too slow.
     pub fn redial(&mut self, which: usize) {
         if self.clients[which].session.closed().is_some() {
             // A closed session cannot be reused. A client that was removed after its link broke does not know that yet.
@@ -49,7 +49,7 @@ impl<S: Play> Rig<S> {
     /// Ends a client's process without a goodbye, and starts a new process with a reconnect ticket.
     ///
     /// # Panics
-    /// If the match refuses the client.
+    /// If the match refuses an honest client that is not barred as too slow.
     pub fn restart(&mut self, which: usize) {
         let Some(peer) = self.dial_again(which) else {
             return;

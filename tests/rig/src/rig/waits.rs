@@ -71,14 +71,14 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Returns `true` if this client may be removed as too slow only with cause: the client is honest, and the match
-    /// waits for all.
+    /// Returns `true` if this client may be removed as too slow only with cause: it is honest, the match waits for all,
+    /// and fairness is checked.
     fn keeps_the_rules(&self, client: &RigClient<S>) -> bool {
         let waits = matches!(self.config.policies.sealing, SealWhen::WaitForAll { .. });
         waits && client.role.is_honest() && self.config.fair
     }
 
-    /// Records that a client was removed as too slow, and checks that it deserved that.
+    /// Records that a client was removed as too slow, and checks that the waits for it justify this.
     pub(super) fn record_removal(&mut self, at: usize) {
         let now = self.now;
         let SealWhen::WaitForAll { kick_after } = self.config.policies.sealing else {

@@ -173,7 +173,8 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with a step after a round trip through serde, as for clients that join late, reconnect or are healed.
+    /// Compares the step with one after a round trip through serde, as for clients that join late, reconnect or are
+    /// healed.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();
@@ -279,7 +280,7 @@ impl<S: Simulation> Ways<S> {
         })
     }
 
-    /// Compares with predictions of the tick on several screens.
+    /// Compares the authority's step with predictions of the same tick on several screens.
     fn as_predictions(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let tick = line.frame.tick;
         let verdict = |what: &str, fields: Option<Vec<Difference>>, effect: Option<String>| {
@@ -344,7 +345,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares with a rebuild whose loops reuse results of a prediction with other inputs for this tick.
+    /// Compares the step with a rebuild whose loops reuse results of a prediction with other inputs for this tick.
     fn with_memos(&mut self, line: &mut Line<'_, S>) -> Result<(), Found> {
         let (frame, tick) = (&line.frame, line.frame.tick);
         let players: Vec<PlayerId> = frame.inputs.iter().map(|(player, _)| player).collect();
