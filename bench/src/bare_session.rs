@@ -34,7 +34,7 @@ use crate::process::Failed;
 use crate::subject::Plays;
 
 const LOADING_ACKS: Duration = Duration::from_millis(20);
-/// The number of copies of the goodbye to send: the session ends, so it cannot resend it.
+/// The number of copies of the goodbye to send. A session that has ended cannot resend it.
 const GOODBYES: u8 = 3;
 
 pub(crate) struct BareSession {
@@ -75,7 +75,7 @@ impl Frames {
         if tick < self.wanted {
             return;
         }
-        // The server resends frames that are farther beyond a gap once the gap is filled.
+        // A frame 128 ticks beyond the first missing one is forgotten; the server resends it once the gap is filled.
         self.beyond |= 1_u128.checked_shl(tick - self.wanted).unwrap_or(0);
         let come = self.beyond.trailing_ones();
         self.beyond = self.beyond.checked_shr(come).unwrap_or(0);

@@ -1,12 +1,13 @@
-//! [`Blob`], the game of every subject; and [`Seals`], a log of when each tick of a measured match was stepped.
+//! [`Blob`], the game that Twinstep and ggrs run; and [`Seals`], a log of when each tick of a measured match was
+//! stepped.
 //!
 //! The step touches only 64 bytes, because the framework around it is measured. Twinstep and ggrs run the same
 //! [`Blob::play`] on the same type, with the same inputs from [`Pads`]. Both guess that a remote player keeps holding
 //! its last input.
 //!
-//! [`Seals`] are the game's rules. The clock is read inside the step, so the lateness of a tick includes timers, queues and
-//! other matches on the same core. The earliest tick of a match defines its schedule; all others are late by their
-//! distance to it.
+//! [`Seals`] are the game's rules. The clock is read inside the step, so a tick's lateness includes delays by timers,
+//! queues and other matches on the same core. It is measured from the schedule of the logged tick that ran earliest
+//! relative to its nominal time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -75,7 +76,6 @@ pub(crate) struct Blob {
 clone_fields!(Blob { at, last, words });
 
 impl Blob {
-    /// `bytes` must be a multiple of 64, and at least 64.
     pub(crate) fn new(bytes: usize) -> Self {
         assert!(
             bytes >= 64 && bytes.is_multiple_of(64),

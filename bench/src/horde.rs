@@ -67,7 +67,7 @@ impl Map {
         self.walls[cell as usize]
     }
 
-    /// The number of open cells in the direction of `heading`, at most [`REACH`].
+    /// The number of open cells within [`REACH`] in the direction of `heading`.
     fn cast(&self, from: [i32; 2], heading: [i32; 2]) -> i32 {
         let cell = |n: i32| [from[0] + heading[0] * n, from[1] + heading[1] * n];
         let is_open = |n: &i32| !self.is_wall(cell(*n));
@@ -233,7 +233,7 @@ struct Played {
     again: f64,
 }
 
-/// The number of items so far, over all clients, that reused a result, and that were run again.
+/// The numbers of loop items, over all clients so far, whose results were reused and that were run again.
 fn items(rig: &Rig<Horde>) -> [u64; 2] {
     let loops = rig.clients.iter().flat_map(|client| client.session.loops());
     loops.fold([0; 2], |[taken, run], of| [taken + of.taken, run + of.run])

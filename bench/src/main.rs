@@ -73,7 +73,7 @@ enum Command {
     /// Serves four-player matches of the measured game until standard input ends. Prints the listen address, then the
     /// resource use for each line of input, as JSON.
     Serve(Serve),
-    /// Measures a turn's journal on a directory's disk, per durability.
+    /// Measures the cost of writing a turn's journal to a directory's disk, for each durability.
     Journal {
         /// The directory for a temporary file.
         #[arg(value_name = "DIR")]
@@ -127,7 +127,7 @@ struct Load {
     /// The number of players, at most four for each match of the server.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=2_000))]
     players: u16,
-    /// The key of the server's tickets.
+    /// The file with the key of the server's tickets.
     #[arg(long)]
     key_file: PathBuf,
     /// Seconds of play, once all players have joined.
@@ -149,7 +149,7 @@ struct Serve {
     /// Number of matches; their ids start with 0.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=500))]
     matches: u16,
-    /// The key of its tickets, created by `powderkeg key`.
+    /// The file with the key of the server's tickets, created by `powderkeg key`.
     #[arg(long)]
     key_file: PathBuf,
 }

@@ -100,8 +100,9 @@ impl<S: Simulation, F: Fn(Tick) -> Option<World<S>>> Asking<'_, S, F> {
     /// Names a difference that no change causes.
     ///
     /// ```text
-    ///   second processes ── agree ──▶ this process is the one that differs: it played something before
-    ///                    └─ differ, but not with the same addresses ──▶ an address
+    ///   second processes ── differ, but not with fixed addresses ──▶ an address
+    ///                    ── agree, also with other arguments ──────▶ an earlier match in this process
+    ///                    ── agree, but not with other arguments ───▶ the program's arguments
     /// ```
     fn compare_second_processes(&self, found: &mut Found) {
         let request = request::compare(self.trace, false, How::default());

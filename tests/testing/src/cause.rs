@@ -2,15 +2,15 @@
 //! its memory at other addresses, and compares the results.
 //!
 //! ```text
-//!   the repetitions ── differ by the same number each time ──────────────▶ a counter outside the state
-//!                   ── give one sequence of results on each new thread ──▶ a thread-local
-//!                   ── differ more after a pause than without ───────────▶ a clock
-//!                   ── contain numbers close to our own addresses; or
-//!                      differ only if their memory lies elsewhere; or do
-//!                      not differ on new threads (no holes in the heap) ─▶ an address
-//!                   ── differ, and the step starts threads ──────────────▶ the order of threads
-//!                   ── differ, and the step creates hashers ─────────────▶ a hash order, or a generator made from a hasher
-//!                   ── differ, and leave no trace ───────────────────────▶ a generator, or the last digits of a clock
+//!   the repetitions ── differ by the same number each time ────────────▶ a counter outside the state
+//!                   ── give the same sequence on each new thread ──────▶ a thread-local
+//!                   ── differ more after a pause than without ─────────▶ a clock
+//!                   ── contain numbers close to our own addresses, or
+//!                      differ only if their memory lies elsewhere, or
+//!                      never differ on new threads (no heap holes) ────▶ an address
+//!                   ── differ, and the step starts threads ────────────▶ the order of threads
+//!                   ── differ, and the step creates hashers ───────────▶ a hash order, or a generator from a hasher
+//!                   ── differ, and leave no trace ─────────────────────▶ a generator, or the last digits of a clock
 //! ```
 //!
 //! If one process cannot find the cause, `blame` compares several.

@@ -15,7 +15,7 @@ const RUNS: usize = 31;
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Cost {
-    /// The time: the median of many runs.
+    /// The median time of many runs.
     pub time: Duration,
     /// The number of allocations: the maximum of many runs; `None` if they are not counted, see
     /// [`Counting`](crate::Counting).

@@ -25,7 +25,7 @@ use crate::traces::stir;
 
 /// A run has this many equal parts. A moment lies between two of them.
 const PARTS: u32 = 8;
-/// A run from a moment takes this many parts.
+/// A run from a moment takes this many parts, except that the run from the middle goes to the end.
 const LASTS: u32 = 2;
 /// The number of runs from one moment, on new threads, that must agree before a cache is blamed.
 const TRIES: usize = 3;
@@ -56,7 +56,7 @@ impl Moment {
         }))
     }
 
-    /// Steps from this moment onwards, and returns the first world that differs, with its tick. `None` if all agree.
+    /// Steps from this moment onwards. Returns the first world that differs, with its tick; `None` if all agree.
     pub(crate) fn run<S: Simulation>(
         &self,
         rules: &S::Rules,

@@ -176,7 +176,7 @@ fn compare<S: Simulation>(
     "equal".to_owned()
 }
 
-/// Steps another match with the players' actions of this one, as far as it goes.
+/// Steps another match with the players' actions of this one, until a step fails.
 fn play<S: Simulation>(mut world: World<S>, rules: &S::Rules, frames: &[FrameData<S>]) {
     let mut steps = Steps::<S>::new(rules);
     for frame in frames {
@@ -212,7 +212,7 @@ fn answer_of<S: Simulation>(word: &str, tick: Tick, world: &World<S>) -> String 
     format!("{word} {} {hex}", tick.0)
 }
 
-/// The result of a second process that found no difference.
+/// The result of a second process that reported no difference.
 pub(crate) enum Judged {
     Agreed {
         is_shifted: bool,

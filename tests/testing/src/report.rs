@@ -19,7 +19,7 @@ const FRAME_TIME: Duration = Duration::from_millis(4);
 const TICKS_MIN: u32 = 300;
 /// A run with fewer commands has few.
 pub(crate) const COMMANDS_MIN: u64 = 100;
-/// A `Table` of more elements has several pages, and a list of more than twenty is sorted in another way.
+/// A `Table` of this many elements has several pages, and a list of more than twenty is sorted differently.
 const ELEMENTS_MIN: u64 = 129;
 
 /// The sizes of one of the game's types: its largest value, and its limit.
@@ -106,7 +106,7 @@ impl Tried {
     }
 }
 
-/// The longest list of the state, if it is short; `None` if the state has no list.
+/// A note about the state's longest list, if it is short. `None` if it is long, or the state has no list.
 pub(crate) fn short_lists<S: Simulation>(world: &World<S>) -> Option<String> {
     let lengths = lengths(&world.digested()).into_iter();
     let lists = lengths.filter(|(path, _)| path.starts_with("sim"));

@@ -38,7 +38,7 @@ pub struct Place {
     pub next_frame: Duration,
     /// The end of the client process's freeze; packets wait until then.
     pub frozen_until: Duration,
-    /// The packets from the server, since recording started. Those from the client are added by its program.
+    /// Recorded packets, or `None`. `send_down` adds the server's packets; the client's program must add its own.
     pub recorded: Option<Recorded>,
     /// The ends of a link that carries only small datagrams; they send larger packets in parts, like a real transport.
     narrow: Option<Box<Narrow>>,
@@ -92,7 +92,7 @@ impl Place {
         }
     }
 
-    /// Drops all cues, as when the client's process restarts.
+    /// Forgets all open cues, as when the client's process restarts.
     pub fn forget_cues(&mut self) {
         self.open_cues.clear();
     }
@@ -258,7 +258,7 @@ impl<S: Simulation> Jobs<S> {
     }
 }
 
-/// See the [module](self).
+/// A match, its clients and the links between them, in virtual time. See the [module](self).
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct Scene<S: Simulation, C> {
     pub match_: Match<S>,
@@ -356,7 +356,7 @@ pub trait Passing: DerefMut<Target = Scene<Self::Game, Self::Client>> {
     /// If a check failed.
     fn serve(&mut self) -> Result<(), Self::Wrong>;
 
-    /// Does the work at the current moment of the client at this index.
+    /// Does the client's work at the current moment.
     ///
     /// # Errors
     /// If a check failed.

@@ -141,7 +141,7 @@ impl<S: Simulation> Script<S> {
     }
 
     /// Answers queries like a server, each query once. Without this closure, or if it returns `None`, a query is not
-    /// answered. In a check, one answer in eight never arrives; the others arrive 1 to 30 ticks late.
+    /// answered. A check leaves one query in eight unanswered, and answers the others after 1 to 30 ticks.
     #[must_use]
     pub fn outcomes(
         mut self,

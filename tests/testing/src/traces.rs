@@ -18,9 +18,10 @@ const RUNS: usize = 64;
 const HASHERS: u64 = 2;
 /// The number of blocks that move the addresses of later allocations.
 const BLOCKS: usize = 256;
-/// The sizes of the blocks that fill a heap, and the number of blocks of each size.
+/// The sizes of the blocks that fill a heap.
 pub(crate) const SMALL_BYTES: Range<usize> = 16..1_040;
 pub(crate) const LARGE_BYTES: Range<usize> = 1_040..64 << 10;
+/// The number of blocks of each size.
 const HOLES: usize = 16;
 /// Locked while a check counts. Two checks at once would count each other's threads.
 static COUNTING: Mutex<()> = Mutex::new(());

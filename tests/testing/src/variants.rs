@@ -1,4 +1,4 @@
-//! [`VariantTally`]: which variants of a game's commands, queries, outcomes and cues occurred, and which never did.
+//! [`VariantTally`]: counts the variants of a game's commands, queries, outcomes and cues, to find unused ones.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for VariantProbe<'_> {
     }
 }
 
-/// The variants of a game's types that never occurred: "command Vote".
+/// The line about the variants that never occurred, such as "command Vote".
 pub(crate) struct Missing<'a>(pub(crate) &'a [String]);
 
 impl fmt::Display for Missing<'_> {

@@ -114,7 +114,7 @@ impl<S: Simulation> Verdicts<S> {
 }
 
 impl Growth {
-    /// Returns `None` if the world did not grow by a quarter. All players must be present in both worlds.
+    /// Returns `None` if the world grew by less than a quarter or 512 bytes. All players must be present in both.
     fn between<S: Simulation>(middle: &World<S>, end: &World<S>) -> Option<Growth> {
         let size = |world| codec::size(world).unwrap_or(0);
         let bytes = (size(middle), size(end));

@@ -48,7 +48,7 @@ fn the_first_of_equals_in_a_hash_map_is_reported() {
 planted!(pushes_in_hash_map_order_are_reported, Chance at "sim.at": Pushes { at: [i32; 4] }, frame, me => {
     let karts: HashMap<usize, i32> = frame.inputs().map(|(p, held)| (p.index(), i32::from(*held))).collect();
     for (kart, push) in karts {
-        // A kart pushed before pushes harder.
+        // A kart that was pushed earlier pushes harder.
         me.at[(kart + 1) % 4] += push + me.at[kart % 4] % 7;
     }
 });

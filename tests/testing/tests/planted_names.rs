@@ -56,7 +56,6 @@ planted!(the_order_of_threads_is_reported, ThreadOrder at "sim.order": Finishes 
             let (done, held) = (done.clone(), *held);
             scope.spawn(move || {
                 thread::yield_now();
-                // The thread sends its result.
                 let _ = done.send(player.0 * 3 + held);
             });
         }

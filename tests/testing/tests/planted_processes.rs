@@ -67,7 +67,7 @@ planted!(a_variable_that_only_the_sources_name_is_reported, Environment at "sim.
     me.on = u32::from(std::env::var_os("STATE_DIRECTORY").is_some()) + sum(frame);
 });
 
-/// A game whose rules are a number, and that reads the rules of the first match of its process.
+/// A game whose rules are a number, and whose step uses the rules of the first match of its process.
 macro_rules! keeps_the_first {
     ($name:ident, $kept:ident) => {
         static $kept: OnceLock<u32> = OnceLock::new();
@@ -140,7 +140,7 @@ planted!(an_order_of_addresses_in_a_large_table_is_reported, Address at "sim.pla
     me.place = people.iter().step_by(97).map(|(id, _)| **id).collect();
 });
 
-// People that walk, and are sorted by their distance and their address when they are told to.
+// People that walk and, if the rules are `true`, are sorted by their distance and their address.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct March {
     people: Table<u32, [u16; 12]>,
@@ -173,7 +173,7 @@ fn an_order_of_addresses_is_reported_in_a_heap_with_many_holes() {
     expect(found, Kind::Address, "sim.place");
 }
 
-/// A sum that is kept up to date, and computed again when it is missing: the last digits differ then.
+/// A sum that is kept up to date, and computed again if it is missing; its last digits then differ.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Lazy {
     parts: Vec<f32>,

@@ -3,7 +3,7 @@
 use twinstep_core::{Frame, Simulation};
 use twinstep_testing::{Fault, Kind, Script};
 
-/// A game with one state and one step; its other types are [`Never`], and its rules are `()`.
+/// Implements `Simulation` with this step. By default, inputs are bytes, and there are no rules or other types.
 macro_rules! game {
     ($name:ident, $frame:ident, $fx:ident, $me:ident => $step:block) => {
         game!($name, (), u8, Never, Never, Never, Never, $frame, $fx, $me => $step);

@@ -173,8 +173,7 @@ impl<S: Simulation> Ways<S> {
         }
     }
 
-    /// Compares the step with one after a round trip through serde, as for clients that join late, reconnect or are
-    /// healed.
+    /// Compares the step with one after a round trip through serde, as for clients that load the world.
     fn through_serde(&mut self, line: &mut Line<'_, S>) -> Result<usize, Found> {
         let tick = line.frame.tick;
         self.bytes.clear();

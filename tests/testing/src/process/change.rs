@@ -109,7 +109,7 @@ impl Change {
                 .env("FAKETIME", "2020-01-01 00:00:00"),
             Change::Alone => to.env(ALONE, "1"),
             Change::Arguments => to.args(["--color", "never"]),
-            // The request, or the way to start it, says so.
+            // The request contains these changes, or `ask` and `spawn` apply them.
             Change::Folder | Change::FixedAddresses | Change::OneCore | Change::OthersFirst => to,
         };
     }
@@ -148,7 +148,7 @@ impl Change {
         clock_library().map(Change::Clock)
     }
 
-    /// One core instead of several, where this process has several and can take them away.
+    /// One core, if this process has several and can restrict the second process to one.
     pub(crate) fn of_the_cores() -> Option<Change> {
         (cores::count() > 1).then_some(Change::OneCore)
     }
@@ -176,7 +176,7 @@ impl Change {
         all.chain(folder).collect()
     }
 
-    /// The kind of fault that this change shows, and the second process as text.
+    /// The kind of fault that this change shows, and a description of the second process.
     pub(crate) fn text(&self) -> (Kind, String) {
         let (kind, text) = match self {
             Change::Clock(_) => (

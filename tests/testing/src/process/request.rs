@@ -16,7 +16,7 @@ pub(crate) enum Request<S: Simulation> {
     Repeat(Box<(World<S>, FrameData<S>)>, u64),
 }
 
-/// How the second process differs, where it must do that itself.
+/// The changes that the second process must make to itself.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct How {
     pub(crate) leaves_folder: bool,
