@@ -1,5 +1,4 @@
-//! [`Blob`], the game that Twinstep and ggrs run; and [`Seals`], a log of when each tick of a measured match was
-//! stepped.
+//! [`Blob`], the game of Twinstep and ggrs; and [`Seals`], a log of when each tick of a measured match was stepped.
 //!
 //! The step touches only 64 bytes, because the framework around it is measured. Twinstep and ggrs run the same
 //! [`Blob::play`] on the same type, with the same inputs from [`Pads`]. Both guess that a remote player keeps holding

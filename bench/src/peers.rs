@@ -33,8 +33,8 @@ const PROTOCOL: u64 = 0x7415;
 const KEY: [u8; 32] = [7; 32];
 /// renet_netcode's own limit.
 const PLAYERS_MAX: usize = 1_024;
-/// The size of the socket's buffers, equal to our host's: about 40 ms of 2,000 players. With the system's default, a
-/// server that reads once a tick loses datagrams with about 250 players.
+/// The size of the socket's buffers, equal to our host's: enough for about 40 ms of 2,000 players' datagrams. With the
+/// system's default, a server that reads once a tick loses datagrams with about 250 players.
 const SOCKET_BYTES: usize = 4 << 20;
 
 fn bind(listen: SocketAddr) -> io::Result<UdpSocket> {

@@ -200,7 +200,7 @@ mod tests {
         let ms = Duration::from_millis;
         let (mut crowd, log) = players(&[u32::MAX; PLAYERS], OnLoss::Fail);
         let mut played = Played::default();
-        // The process is suspended for some frames now and then; once it wakes between two players' moments.
+        // The process is suspended several times; once it wakes between two players' moments.
         for (from, to) in [(0, 400), (447, 900), (1_213, 1_500), (9_999, 10_400)] {
             for now in from..to {
                 crowd.turn(ms(now), &mut played).expect("all go on");

@@ -16,7 +16,7 @@ use crate::{client, horde, server, state, targets, thread, world};
 pub(crate) enum Subject {
     /// A client's frame next to ggrs, in memory: time, allocations, bytes.
     Client,
-    /// A match and a client next to a state that no step touches.
+    /// A match and a client with large states, of which a step touches little.
     State,
     /// A Powderkeg world, and the kit's check of Powderkeg.
     World,
@@ -24,7 +24,7 @@ pub(crate) enum Subject {
     Thread,
     /// A game with one-millisecond steps, in virtual time: rebuilds and leads with and without `each`.
     Horde,
-    /// A server process per player, next to renet and a UDP echo.
+    /// The cost of a server process per player, next to renet and a UDP echo.
     // The last one, because it pins this process to a core, where a client's thread would wait for its own rebuilds.
     Server,
 }

@@ -180,7 +180,7 @@ pub(crate) fn table(
     writeln!(out)
 }
 
-/// A number with three significant digits, or more before the decimal point; thousands are separated.
+/// A number with about three digits and separated thousands; empty if it is not finite.
 pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         0.0 => return "0".to_owned(),

@@ -21,7 +21,7 @@ use twinstep_server::config::Announce;
 const SECOND: Duration = Duration::from_secs(1);
 const MS: Duration = Duration::from_millis(1);
 
-/// A client's numbers after a frame: rebuilds, the ticks of both worlds, and the prediction's digest.
+/// A client after a frame: its index, its rebuilds, the ticks of both worlds, and the prediction's digest.
 type Shown = (usize, u64, u32, u32, u64);
 
 fn eventful<S: Play>(seed: u64, rebuilds_late: Option<u32>) -> (Rig<S>, Vec<Shown>) {
@@ -99,7 +99,7 @@ fn background_rebuilds_of_powderkeg_equal_inline_ones_in_every_frame() {
     is_the_same::<Game>(11);
 }
 
-/// Rebuilds one to five frames late reach the same state, lose no command, and are about as many as inline ones.
+/// Rebuilds one to five frames late reach the same state, lose no command, and are at most about twice as many.
 #[test]
 fn late_rebuilds_reach_the_same_state_as_inline_ones() {
     for seed in [21, 22] {
