@@ -161,7 +161,7 @@ fn the_game_of_edges_survives_chaos() {
     check("the_game_of_edges_survives_chaos", Game::Edges, 6);
 }
 
-/// Findings K3-P and HW6: one player sends poison in commands, inputs, claims and answers, over any link.
+/// Findings K3-P and HW6: one player sends poison in commands, inputs, claims and answers, over a bad link.
 #[test]
 fn a_poisoner_ends_no_other_client() {
     check_plans(
@@ -172,8 +172,8 @@ fn a_poisoner_ends_no_other_client() {
     );
 }
 
-/// Findings HW1, HW2, HW3, HW4, HW5 and HW7: 90 s worlds that failed once, kept as full plans, because a change in how
-/// plans are drawn would change the world of a seed.
+/// Findings HW1, HW2, HW3, HW4, HW5 and HW7: seeds of 90 s worlds that failed once. A change in how plans are drawn
+/// gives these seeds other worlds.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn worlds_that_failed_once_pass() {

@@ -65,7 +65,7 @@ fn a_reconnecting_client_gets_the_refusals_it_missed() {
     rig.match_.set_referee(Never);
     let before = rig.stats(0).commands_refused;
     let mut away = 0;
-    // In flight, held, sealed: the session ends at each of these.
+    // The session ends while the command is in flight, held or sealed.
     for frames in 0..12 {
         let command = Command::Note(900 + frames);
         rig.clients[0].session.command(0, command).expect("a seat");
@@ -132,7 +132,7 @@ fn a_refusal_lost_in_a_crash_is_inferred_from_later_commands() {
 }
 
 /// A match that waits for all removes a player that is silent for too long, and refuses its commands for the turn with
-/// the missing batch. When the client reconnects under the same number, it gets that result, whether or not its session
+/// the missing batch. When the client reconnects as the same player, it gets that result, whether or not its session
 /// had ended before.
 #[test]
 fn commands_of_a_client_removed_while_away_are_refused_when_it_reconnects() {
@@ -159,7 +159,7 @@ fn commands_of_a_client_removed_while_away_are_refused_when_it_reconnects() {
         }
         rig.run(4 * SECOND);
         assert_eq!(rig.match_.world().presence(player), Presence::Absent);
-        // Until then it is barred.
+        // The client is barred for 30 s.
         rig.run(30 * SECOND);
         rig.redial(1);
         rig.until_it_plays(1);

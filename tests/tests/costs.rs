@@ -1,5 +1,5 @@
-//! The costs that one identity can cause for others: waiting, join slots, and data about players. Attackers here are
-//! raw sessions that send arbitrary values. Reconnecting must not reset a limit.
+//! Limits on the costs of one identity for others: the time that a match waits for it, and how early a delayed
+//! spectator sees players. Reconnecting must not reset a limit.
 
 use std::time::Duration;
 

@@ -105,8 +105,8 @@ impl Simulation for Counted {
     fn step(&mut self, _: &Frame<'_, Self>, _: &mut Effects<Self>) {}
 }
 
-/// The cost of a tick grows with the size of the state for each full read. A client once read the state every tick, for
-/// a verification that was not requested.
+/// Each full read of the state costs time in proportion to its size. A client once read the state every tick, for a
+/// verification that was not requested.
 #[test]
 fn the_server_digests_the_state_once_a_tick_and_a_client_once_a_turn() {
     let policies = MatchConfig {
@@ -139,7 +139,7 @@ fn record_cost(which: usize) {
     COSTS.set(costs);
 }
 
-/// A megabyte that no step touches. Operations on it are counted.
+/// Bytes that no step touches. Operations on them are counted.
 #[derive(Debug, Deserialize)]
 struct Bulky(Vec<u8>);
 

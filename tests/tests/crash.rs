@@ -181,7 +181,7 @@ fn after_a_restart_the_clock_waits_a_bounded_time_for_the_players() {
     assert_eq!(rig.match_.world().presence(silent), Presence::Present);
     rig.run(SECOND * 6);
     assert_eq!(rig.match_.world().presence(silent), Presence::Dropped);
-    // The number is remembered: the same identity gets it again.
+    // The identity gets the same player number again.
     rig.restart(0);
     rig.run(SECOND * 8);
     assert_eq!(rig.match_.world().presence(silent), Presence::Present);

@@ -34,7 +34,7 @@ struct DrawnPlayer {
     at: Vec2,
 }
 
-/// A player's positions, indexed by tick, with its life.
+/// A player's life and position, indexed by tick; `None` while it is dead.
 type Path = Vec<Option<(u32, Vec2)>>;
 
 #[derive(Default)]
@@ -124,7 +124,7 @@ fn truth(path: &Path, life: u32, time: f64) -> Option<Vec2> {
 }
 
 fn judge(path: &Path, frames: &[Option<DrawnPlayer>], measured: &mut Measured) {
-    // The real player's steps in the ticks around a time.
+    // The player's real steps in the ticks around a time.
     let steps = |time: f64| {
         let from = (time as usize).saturating_sub(ABOUT);
         let pairs = path[from.min(path.len())..(time as usize + ABOUT).min(path.len())].windows(2);

@@ -229,7 +229,7 @@ fn a_page_shows_each_tick_of_a_journal_and_what_a_client_assumed_and_showed() {
             .all(|of| of[1].as_u64().unwrap() <= stats.timeline.items_taken)
     );
 
-    // What the client assumed about another player differs from what happened, and what it showed was corrected.
+    // Assumed inputs of other players differ from the true ones, and shown values were corrected.
     let (mut assumed, mut corrected, mut given) = (0, 0, 0);
     for tick in (inspected.ticks.start.0..inspected.ticks.end.0).map(Tick) {
         let lines = page.lines(tick);
