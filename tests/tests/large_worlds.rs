@@ -222,8 +222,8 @@ fn loads(world_bytes: u32, kbit: u32, breaks: bool) -> Duration {
     loads_at(10, world_bytes, kbit, breaks).0
 }
 
-/// Like [`loads`], at this many ticks a second. Also returns the largest number of ticks that the newcomer reported it
-/// still had to step.
+/// Like [`loads`], at this many ticks a second. Also returns the largest number of remaining ticks that the newcomer
+/// reported while it caught up.
 fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration, u32) {
     let mut config = RigConfig::new(3, LinkProfile::LAN);
     (config.clients, config.fps, config.verify) = (1, 30, false);

@@ -69,8 +69,8 @@ fn wrong_predictions_never_reach_the_confirmed_state() {
     }
 }
 
-/// Law Only on difference: a fill that was predicted correctly is not a difference. One player's link drops every third
-/// upstream packet; no other client rebuilds because of that.
+/// Law Only on difference: a fill that was predicted correctly is not a difference. One player's link loses 40 % of its
+/// upstream packets; no other client rebuilds because of that.
 #[test]
 fn a_correctly_filled_tick_does_not_cost_a_rebuild() {
     let mut config = RigConfig::new(6, LinkProfile::LAN);
@@ -140,7 +140,7 @@ fn a_slow_client_receives_turns_next_to_a_busy_lane() {
     rig.run(2 * SECOND);
     let after = rig.bytes_down(0);
     assert!(after.bulk > before.bulk, "the lane is busy");
-    // The same amount, ten times a second.
+    // The same unacknowledged inputs, ten times a second.
     let turns = after.inputs - before.inputs;
     assert!(turns > 1_000, "{turns} bytes of inputs in 2 s");
 }

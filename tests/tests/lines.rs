@@ -378,8 +378,8 @@ fn after_a_server_kill_all_clients_are_back_within_three_seconds_on_every_link()
     }
 }
 
-/// Finding P3-P3: the link dies while the machine sleeps for a minute, and then both are back. The client used to give
-/// up without dialling.
+/// Finding P3-P3: the link dies, the machine sleeps for a minute or more, and then both are back. The client used to
+/// give up without dialling.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_waking_laptop_dials_before_it_gives_up() {

@@ -36,7 +36,7 @@ fn a_session_called_only_when_due_plays_as_well_as_one_called_every_frame() {
         let due = called(true, policies, link);
         for (i, ((frames, _), (due, calls))) in frames.into_iter().zip(due).enumerate() {
             let case = format!("client {i}, lockstep: {lockstep}");
-            // A tick, a turn's frames and a repeat, and far from a busy loop.
+            // Ticks, turns' frames and repeats need calls, but far fewer than a busy loop makes.
             assert!(
                 (15..=240).contains(&calls),
                 "{case}: {calls} calls a second"

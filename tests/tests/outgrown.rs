@@ -178,7 +178,7 @@ fn an_impure_step_is_reported_as_impure() {
     assert_eq!(folded(2).map(|folded| folded.tick).ok(), Some(Tick(40)));
 }
 
-/// A state that changes little, and the number of its copies.
+/// A state that changes little. `COPIES` counts its clones.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ground {
     tiles: Chunked<u8>,

@@ -191,7 +191,7 @@ fn a_changed_input_is_sent_immediately_and_arrives_in_time() {
     for phase in 0..4 {
         let mut table = table();
         table.run(phase, |_, _| 0);
-        // Returns `true` if a resting client would have sent now.
+        // Counts the phases in which a resting client sends nothing in this frame.
         table.frame(|_, _| 0);
         silent += usize::from(packets_in_flight(&table) == 0);
         table.serve();
@@ -240,7 +240,7 @@ fn a_skipped_send_does_not_count_as_a_missing_input() {
         let mut table = table();
         let server = table.match_.stats().fills;
         let client = table.sessions[0].stats().fills;
-        // Up to a resting frame of the first client.
+        // Runs up to a resting frame of the first client.
         loop {
             table.frame(|_, _| 0);
             let is_silent = packets_in_flight(&table) == 0;

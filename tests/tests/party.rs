@@ -85,7 +85,6 @@ pub(crate) struct Client {
     pub(crate) told: Vec<Event>,
 }
 
-// A match, its host's choices, and its clients.
 pub(crate) struct Party {
     pub(crate) match_: Match<Isle>,
     pub(crate) policies: MatchConfig,
@@ -111,7 +110,6 @@ pub(crate) fn strategy() -> MatchConfig {
     }
 }
 
-// The action and strategy policies, with this start condition.
 pub(crate) fn modes(start_when: StartWhen) -> [MatchConfig; 2] {
     [action(), strategy()].map(|policies| MatchConfig {
         start_when: start_when.clone(),
