@@ -44,7 +44,7 @@ fn config(seed: u64, link: LinkProfile, m: u8) -> RigConfig {
     }
 }
 
-// A match of four players after some seconds of play.
+// A match of four players after eight seconds of play.
 fn world<S: Play>(seed: u64, link: LinkProfile, m: u8) -> Rig<S> {
     let mut rig = Rig::new(config(seed, link, m));
     rig.run(SECOND * 8);
@@ -408,7 +408,7 @@ fn a_player_that_left_during_a_pause_stays_removed_after_a_crash() {
         rig.run(MS(500));
         assert_eq!(rig.match_.world().presence(leaver), Presence::Absent);
         assert_eq!(rig.match_.world().present().len(), 3, "m = {m}");
-        // The player comes back under its number, and stays after a crash.
+        // The identity returns as the same player, and stays after a crash.
         let back = rig.join("player 3");
         rig.until_it_plays(back);
         assert_eq!(rig.clients[back].session.seats(), [leaver], "m = {m}");

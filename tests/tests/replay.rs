@@ -101,7 +101,7 @@ fn a_long_match_of_four_players_seeks_verifies_and_is_repaired_quickly() {
     let mut seeks = Vec::new();
     let end = played.world.tick().0;
     for n in 0..40 {
-        // Backwards, so that each seek starts at a stored world; just before the next one, the most expensive case.
+        // Seeks go backwards, so that each one starts at a stored world.
         let to = Tick(end - 1 - n * (end / 41));
         let (reached, took) = timed(|| replay.seek(to).unwrap());
         assert_eq!(reached, to);

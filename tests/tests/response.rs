@@ -165,7 +165,7 @@ fn p95(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 95 / 100]
 }
 
-/// Rows 67 and 78: a remote shot appears after up + down + target margin + k + 2 ticks, at the muzzle; bursts of loss
+/// Rows 67 and 78: a remote shot appears within up + down + target margin + k + 2 ticks, at the muzzle; bursts of loss
 /// add up to 15 ticks.
 #[test]
 fn another_players_action_is_visible_as_soon_as_the_link_allows() {

@@ -1,5 +1,5 @@
-//! Clients that lost their server, and restarted clients, reconnect: by frames, by a world, as a fresh process, or to a
-//! restarted server. In every case they get their seats back, and the match waits for them for a bounded time.
+//! Clients that lost their server, and restarted clients, reconnect: from frames, from a world, as a new process, or to
+//! a restarted server. In every case they get their seats back, and the match waits for them for a bounded time.
 
 use std::time::Duration;
 use twinstep_protocol::lineage::Stamp;
@@ -110,8 +110,8 @@ fn a_dial_alone_does_not_disturb_the_identitys_live_session() {
     rig.converge();
 }
 
-/// Finding H5: after a hand-over, clients between their dial and their hello were sent back to a
-/// server that no longer had the match.
+/// Finding H5: after a hand-over, clients between their dial and their hello were sent back to a server that no longer
+/// had the match.
 #[test]
 fn a_moved_match_waits_for_returning_players() {
     let mut rig = Rig::<Game>::new(RigConfig::new(50, LinkProfile::LAN));
@@ -124,8 +124,7 @@ fn a_moved_match_waits_for_returning_players() {
     assert!(rig.match_.is_all_acknowledged());
 }
 
-/// Finding O1: a copy of an outdated ticket could still end its identity's session, or have that
-/// identity barred.
+/// Finding O1: a copy of an outdated ticket could still end its identity's session, or have that identity barred.
 #[test]
 fn an_outdated_ticket_cannot_end_a_session_or_bar_its_identity() {
     let mut rig = Rig::<Game>::new(RigConfig::new(51, LinkProfile::LAN));

@@ -30,7 +30,7 @@ struct Town<const V: u32> {
     gold: [u32; 16],
     silver: Vec<u64>,
     asked: u32,
-    // With an outcome, and with `None`.
+    // The numbers of queries answered with an outcome, and with `None`.
     answered: (u32, u32),
     left: u32,
     asks: bool,

@@ -47,7 +47,7 @@ fn ten_thousand_sleepers_wake_exactly_at_their_tick() {
     assert_eq!(timers.len(), 10_000);
 }
 
-// Lets all sleepers wake and register again in a 20-tick round. Returns the time per sleeper.
+// Each call lets sleepers wake and register again in 20-tick rounds, and returns the time per wake-up.
 #[expect(
     clippy::disallowed_methods,
     reason = "measures; only the ratio of two measurements is compared"

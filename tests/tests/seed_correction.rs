@@ -138,8 +138,8 @@ fn a_correction_equals_a_run_from_the_start() {
     );
 }
 
-/// A picture draws only inputs of another player that are known. An announced input is known from the moment when the
-/// prediction has used it: immediately if the guess was equal, otherwise after the next rebuild.
+/// `Timeline::known`: another player's announced input counts as known once the prediction has used it: immediately if
+/// the guess was equal, otherwise after the next rebuild.
 #[test]
 fn an_announced_input_of_another_player_stays_in_the_prediction() {
     let start = World::new(Trace::default(), Tick(0));
