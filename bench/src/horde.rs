@@ -233,7 +233,7 @@ struct Played {
     again: f64,
 }
 
-/// The numbers of loop items, over all clients so far, whose results were reused and that were run again.
+/// Over all clients so far: the number of loop items with a reused result, and the number that were run again.
 fn items(rig: &Rig<Horde>) -> [u64; 2] {
     let loops = rig.clients.iter().flat_map(|client| client.session.loops());
     loops.fold([0; 2], |[taken, run], of| [taken + of.taken, run + of.run])

@@ -352,7 +352,7 @@ fn a_correction_lasts_as_long_as_its_clients_lead() {
         let legs = [Duration::from_millis(leg_ms), Duration::ZERO];
         let mut corrected = None;
         for n in 0..500 {
-            // The other player releases its input once, and this client learns of that a lead later.
+            // The other player releases its input once; this client receives the change one lead later.
             table.frame_over(&legs, |i, _| u8::from(i == 1 && n < 300));
             let session = &table.sessions[0];
             let (Some(ahead), Some(truth)) = (session.prediction(), session.authority()) else {

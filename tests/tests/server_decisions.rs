@@ -247,7 +247,7 @@ fn health_after_a_shell(resolver: impl Resolver<Game>) -> i16 {
     players.get(&TARGET).unwrap().health
 }
 
-/// Row 79: a shell is decided by what its owner saw. There the player walked on; on the server it has turned back.
+/// Row 79: a shell's hits are decided on its owner's screen. There the target walked on; on the server it turned back.
 #[test]
 fn a_shell_hits_the_player_under_it_on_its_owners_screen() {
     let arbiter = || Arbiter::new(&Rules::arena(0), Luck::Seeded(1)).unwrap();
@@ -327,7 +327,7 @@ fn never_claim(every: u32) {
     rig.run(SECOND * 40);
     let rules = Rules::arena(200);
     let mut replay = Replay::<Game>::open(&rig.journal, &rules).unwrap();
-    // For each player that owes a claim: since when, and its life and mercy at that time.
+    // For each player that owes a claim: the tick since which it owes it, and its state at that tick.
     let mut debts = [None; 4];
     let (mut touches, mut deaths) = (0, 0);
     while replay.step().unwrap() {

@@ -1,5 +1,5 @@
-//! Players join and leave without a cost for the others: joins, refusals, takeovers, and confirmations. All in virtual
-//! time. For reconnects, see `returns.rs`.
+//! Players join and leave at no cost to the others: joins, refusals, takeovers, and confirmations. All in virtual time.
+//! For reconnects, see `returns.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

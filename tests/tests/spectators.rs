@@ -1,5 +1,5 @@
-//! Spectators, live or with a delay: they are outside of all policies, do not influence the match, and have no cost for
-//! the players.
+//! Spectators, live or delayed: no policy waits for them, they do not influence the match, and they do not burden the
+//! players.
 
 use std::time::Duration;
 

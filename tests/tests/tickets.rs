@@ -1,5 +1,5 @@
-//! Which tickets are accepted and refused, in virtual time and from a seed: real tickets, the real admission, a match
-//! with its journal, and clients that come and go for days while clocks are wrong and processes end.
+//! Accepted and refused tickets, in virtual time and from a seed: real tickets, the real admission, a match with its
+//! journal, and clients that come and go for days while clocks are wrong and processes end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -67,7 +67,7 @@ planted!(a_variable_that_only_the_sources_name_is_reported, Environment at "sim.
     me.on = u32::from(std::env::var_os("STATE_DIRECTORY").is_some()) + sum(frame);
 });
 
-/// A game whose rules are a number, and whose step uses the rules of the first match of its process.
+/// A game with a number as its rules. Its step uses the rules of the first match of its process.
 macro_rules! keeps_the_first {
     ($name:ident, $kept:ident) => {
         static $kept: OnceLock<u32> = OnceLock::new();

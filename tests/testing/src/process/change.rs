@@ -138,12 +138,10 @@ impl Change {
         matches!(self, Change::OthersFirst)
     }
 
-    /// A clock that stands still, if libfaketime is installed.
     pub(crate) fn of_a_frozen_clock() -> Option<Change> {
         clock_library().map(Change::Frozen)
     }
 
-    /// A clock that is a year ahead, if libfaketime is installed.
     pub(crate) fn of_the_clock() -> Option<Change> {
         clock_library().map(Change::Clock)
     }
