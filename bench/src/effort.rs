@@ -52,7 +52,7 @@ impl Effort {
         }
     }
 
-    /// Shows within seconds that all sections work. The numbers have no meaning.
+    /// Shows within about a minute that all sections work. The numbers have no meaning.
     pub(crate) fn short() -> Effort {
         Effort {
             rounds: 1,

@@ -108,7 +108,7 @@ struct Quick {
 
 #[derive(Args)]
 struct Report {
-    /// Run for a minute, only to check that everything works; the numbers have no meaning
+    /// Runs for about a minute, only to check that everything works. The numbers have no meaning.
     #[arg(long)]
     short: bool,
     /// The directory for REPORT.md [default: bench, or target/short-report with --short].

@@ -273,8 +273,8 @@ impl<P: Plays> Party for Table<P> {
     }
 }
 
-/// The number of rebuilds of a client whose guesses are wrong in each of `turns` turns: five in nine, plus a second's
-/// credit.
+/// The number of rebuilds of a client that guesses wrong in each of `turns` turns: five in nine, and at most a second's
+/// worth more.
 pub(crate) fn rebuilds_due(turns: u64) -> std::ops::RangeInclusive<u64> {
     let due = turns * 5 / 9;
     due..=due + 17

@@ -14,9 +14,6 @@ pub struct Row {
 }
 
 /// Reads a file of the repository, by its path from the root.
-///
-/// # Panics
-/// If the file cannot be read.
 #[must_use]
 pub fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();

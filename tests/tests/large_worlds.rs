@@ -271,7 +271,7 @@ fn loads_at(hertz: u16, world_bytes: u32, kbit: u32, breaks: bool) -> (Duration,
     (took, left)
 }
 
-/// Finding P3-B1: joins were aborted after 30 s, whatever their progress, and frames were kept no longer than that.
+/// Finding P3-B1: joins were aborted after 30 s in spite of their progress, and frames were kept no longer than that.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
 fn a_load_may_take_any_amount_of_time_while_it_makes_progress() {

@@ -152,7 +152,7 @@ fn shuffled(seed: u64) -> (Vec<u64>, History) {
     (digests, table.match_.world().sim().clone())
 }
 
-/// Row 6: whatever the order in which packets arrive, commands run in player order, and the digests are the same.
+/// Row 6: for every order in which packets arrive, commands run in player order, and the digests are the same.
 #[test]
 fn the_order_of_arrival_does_not_change_digests() {
     let (digests, history) = shuffled(1);

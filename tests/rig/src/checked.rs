@@ -21,9 +21,6 @@ pub fn bots() -> Script<Game> {
 }
 
 /// Checks Powderkeg with its bots as players.
-///
-/// # Errors
-/// If the kit finds a defect. Returns the first one.
 pub fn powderkeg(rules: Rules, players: usize, ticks: u32) -> Result<Report, Box<Fault>> {
     let start = Game::new(&rules, 5);
     let script = bots()

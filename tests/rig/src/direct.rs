@@ -105,9 +105,6 @@ impl<S: Simulation<Rules = ()>, V: Show<S>> Direct<S, V> {
 
 impl<S: Simulation, V: Show<S>> Direct<S, V> {
     /// Creates one client for each configuration, drawing `fps` frames a second.
-    ///
-    /// # Panics
-    /// If the match cannot be started.
     pub fn new(
         policies: MatchConfig,
         sim: S,
@@ -120,9 +117,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
     }
 
     /// Like [`new`](Direct::new), with this many seats for each client.
-    ///
-    /// # Panics
-    /// If the match cannot be started.
     pub fn with_seats(
         policies: MatchConfig,
         sim: S,
@@ -158,12 +152,6 @@ impl<S: Simulation, V: Show<S>> Direct<S, V> {
     }
 
     /// Connects another client.
-    ///
-    /// # Errors
-    /// If the match refuses it.
-    ///
-    /// # Panics
-    /// If the rules hold a NaN.
     pub fn connect(
         &mut self,
         identity: &str,

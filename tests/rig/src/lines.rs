@@ -159,7 +159,7 @@ pub struct Lines<S: Play> {
     pub match_: Match<S>,
     pub players: Vec<Player<S>>,
     pub now: Duration,
-    /// Where players that join later rebuild their predictions: inline, or on threads.
+    /// The place where players that join later rebuild their predictions: inline, or on threads.
     pub reconcile: Reconcile,
     rules: Arc<S::Rules>,
     key: TicketKey,
@@ -183,9 +183,6 @@ pub struct Lines<S: Play> {
 
 impl<S: Play> Lines<S> {
     /// Creates a server with `addresses` addresses, without clients.
-    ///
-    /// # Panics
-    /// If the game cannot be started.
     #[must_use]
     pub fn new(seed: u64, profile: LinkProfile, addresses: u8) -> Self {
         let mut config = RigConfig::new(seed, profile);
@@ -197,9 +194,6 @@ impl<S: Play> Lines<S> {
     }
 
     /// Like [`new`](Lines::new), with the rules, policies and links of a rig's configuration, without clients.
-    ///
-    /// # Panics
-    /// If the game cannot be started.
     #[must_use]
     pub fn like(config: &RigConfig, addresses: u8) -> Self {
         let (seed, policies) = (config.seed, config.policies.clone());
@@ -237,17 +231,11 @@ impl<S: Play> Lines<S> {
     }
 
     /// Lets a player join. Returns its index.
-    ///
-    /// # Panics
-    /// If the rules cannot be digested.
     pub fn join(&mut self, identity: &str) -> usize {
         self.join_with(identity, 1)
     }
 
     /// Lets a client with this many seats join (0 for a spectator). Returns its index.
-    ///
-    /// # Panics
-    /// If the rules cannot be digested.
     pub fn join_with(&mut self, identity: &str, seats: u8) -> usize {
         let n = self.players.len();
         let seed = self.seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -276,9 +264,6 @@ impl<S: Play> Lines<S> {
     }
 
     /// Kills a player's process. A new one joins with a new ticket over the same link.
-    ///
-    /// # Panics
-    /// If the rules cannot be digested.
     pub fn crash(&mut self, player: usize, identity: &str) {
         let client = self.client(identity, 1, &self.players[player].cable.clone());
         let player = &mut self.players[player];

@@ -32,9 +32,6 @@ const TICKS: u32 = 10_000;
 const TICKS_PER_LINE: u32 = 1_000;
 
 /// Returns all digests of this machine, in the format of [`GOLDEN`].
-///
-/// # Panics
-/// If a match cannot be replayed from its journal.
 #[must_use]
 pub fn table() -> String {
     let mut lines = String::new();

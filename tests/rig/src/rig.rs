@@ -54,7 +54,7 @@ const TICKET_BYTES: usize = 1_190;
 pub struct Counts {
     /// How much the [counter](Rig::count_with) rose in all clients' `handle`, `advance` and drain.
     pub client: u64,
-    /// How much it rose in the match's `handle`, `advance` and drain, without its resolver.
+    /// How much the counter rose in the match's `handle`, `advance` and drain, without its resolver.
     pub server: u64,
     pub resolver: u64,
 }
@@ -117,9 +117,6 @@ impl<S: Play> DerefMut for Rig<S> {
 
 impl<S: Play> Rig<S> {
     /// Creates a world at time 0. Its clients are about to join.
-    ///
-    /// # Panics
-    /// If the game cannot be started.
     #[must_use]
     pub fn new(config: RigConfig) -> Self {
         let rules = Arc::new(S::rules_for(&config));
@@ -194,17 +191,11 @@ impl<S: Play> Rig<S> {
     }
 
     /// Lets a client join now. Returns its index among the clients.
-    ///
-    /// # Panics
-    /// If the match refuses the client.
     pub fn join(&mut self, identity: &str) -> usize {
         self.join_with(identity, 1).expect("a seat is free")
     }
 
     /// Lets a client with `seats` seats join now (0 for a spectator). Returns its index among the clients.
-    ///
-    /// # Errors
-    /// If the match refuses the client.
     pub fn join_with(&mut self, identity: &str, seats: usize) -> Result<usize, CloseCode> {
         let peer = self.dial(identity, seats)?;
         let luck = self.luck.fork(Key::new(peer.0, 0));

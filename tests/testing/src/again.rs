@@ -3,14 +3,13 @@
 use std::env;
 use std::thread;
 
-/// The name of the current test: Rust's test harness names its threads after tests.
+/// The name of the current test: Rust's test harness names its threads after tests. `None` on the main thread.
 pub(crate) fn test_name() -> Option<String> {
     let thread = thread::current();
     let name = thread.name()?;
     (name != "main").then(|| name.to_owned())
 }
 
-/// The command that runs the current test again, with these environment variables.
 pub(crate) fn command(variables: &[(&str, u64)]) -> String {
     let mut words: Vec<String> = variables
         .iter()

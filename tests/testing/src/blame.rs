@@ -185,7 +185,7 @@ pub(crate) fn first<S: Simulation>(
     let by_clock = [&clock[..], &rest].concat();
     let by_environment = [&environment[..], &rest].concat();
     let tries = [all, by_clock, by_environment, Vec::new()];
-    // A test may need what a change removes; in that case the change is left out.
+    // A test may need something that a change removes. In that case the change is left out.
     for changes in alone.into_iter().chain(tries) {
         match asking.ask(true, &changes) {
             Err(found) => return Err(asking.blame(found, &changes)),

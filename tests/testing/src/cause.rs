@@ -279,7 +279,7 @@ fn kind<S: Simulation>(trial: &Repeatable<'_, S>, truth: &World<S>) -> Kind {
     by_traces(trial, is_reordered)
 }
 
-/// Infers the cause from the traces that the step leaves; [`Kind::Impure`] if it leaves none.
+/// Infers the cause from the traces that the step leaves; [`Kind::Impure`] if they do not show one cause.
 fn by_traces<S: Simulation>(trial: &Repeatable<'_, S>, is_reordered: bool) -> Kind {
     let traces = trial.traces();
     if traces.starts_threads && !traces.hashes {

@@ -119,7 +119,7 @@ enum SecondProcess<'a> {
     No(&'static str),
     /// This is the second process of another check.
     Settled,
-    /// Yes: the second process finds the check by this name.
+    /// The second process finds the check by this name.
     Yes(&'a str),
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Line<'r, S: Simulation> {
     pub(crate) before: World<S>,
     pub(crate) frame: FrameData<S>,
     pub(crate) emitted: Emitted<S>,
-    /// The world after the same tick, stepped as a prediction on a screen with all players.
+    /// The world after the tick, stepped as a prediction on a screen with all players.
     pub(crate) predicted: World<S>,
     /// The cues and queries of that prediction.
     pub(crate) foreseen: Emitted<S>,
@@ -166,7 +166,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         }
     }
 
-    /// Steps the same tick as a prediction, on a screen with all players. Its claims are sealed in a later frame.
+    /// Steps the tick as a prediction, on a screen with all players. Its claims are sealed in a later frame.
     fn predict(&mut self) -> Result<(), Found> {
         let tick = self.frame.tick;
         self.predicted = self.before.clone();
@@ -192,7 +192,7 @@ impl<'r, S: Simulation> Line<'r, S> {
         Ok(())
     }
 
-    /// Steps the same tick as a prediction once more.
+    /// Repeats the prediction of the tick.
     pub(crate) fn predict_again(&mut self) {
         let mut world = self.before.clone();
         let (tick, locals) = (self.frame.tick, self.frame.inputs.players());

@@ -25,7 +25,7 @@ pub struct Seen<'a, S: Simulation> {
     pub rules: &'a S::Rules,
     /// The player to decide for.
     pub player: PlayerId,
-    /// The tick.
+    /// The tick to decide for.
     pub tick: Tick,
 }
 
@@ -40,7 +40,7 @@ pub struct Asked<'a, S: Simulation> {
     pub key: Key,
     /// The query.
     pub query: &'a S::Query,
-    /// The next tick.
+    /// The next tick to be stepped.
     pub tick: Tick,
 }
 
@@ -213,7 +213,7 @@ impl<S: Simulation> Script<S> {
         self
     }
 
-    /// Runs the check without a second process; the report then says so.
+    /// Runs the check without a second process; the report then states this.
     #[must_use]
     pub fn in_one_process(mut self) -> Script<S> {
         self.second_process = false;

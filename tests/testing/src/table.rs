@@ -46,7 +46,7 @@ pub(crate) struct Client<S: Simulation> {
     /// The client's input for a tick not sampled yet.
     decided: Option<(Tick, S::Input)>,
     compared: Option<Tick>,
-    /// Its first confirmed world that differed, if the server's world of that tick was not kept.
+    /// The client's first confirmed world that differed, if the server's world of that tick was not kept.
     apart: Option<Box<World<S>>>,
 }
 

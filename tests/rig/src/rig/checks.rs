@@ -62,9 +62,6 @@ impl<S: Play> Rig<S> {
     }
 
     /// Heals the network, waits, and then checks that all honest clients are live, equal, and on target.
-    ///
-    /// # Panics
-    /// If a client fails one of these checks.
     pub fn converge(&mut self) {
         for i in 0..self.clients.len() {
             self.relink(i, LinkProfile::LAN);

@@ -103,7 +103,7 @@ pub struct RigClient<S: Play> {
     pub(super) awaited: Awaited,
     /// When the client was last in the match, and the waiting time excused by then.
     pub(super) left_out_since: (Duration, Duration),
-    /// The times at which the server received the client's packets, over the last seconds.
+    /// The times at which the server received the client's packets in the last few seconds.
     pub(super) received_at: VecDeque<Duration>,
     pub given_at: VecDeque<GivenCommand>,
     pub(super) settled: u64,

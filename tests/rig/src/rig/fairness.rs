@@ -1,4 +1,4 @@
-//! The guarantees of each player, independent of the other clients: commands run in time, a client that sends is not
+//! The guarantees that each player has, whatever other clients do: commands run in time, a client that sends is not
 //! dropped, no client is blamed for another client's fault, and a valid ticket admits the player.
 
 use std::collections::VecDeque;
@@ -241,9 +241,6 @@ impl<S: Play> Rig<S> {
     }
 
     /// Checks readability: the journal can be replayed to its end.
-    ///
-    /// # Panics
-    /// If the replay fails.
     pub fn check_journal(&mut self) {
         let rules = &*self.rules;
         let mut replay = Replay::<S>::open(&self.journal, rules).expect("a journal");
@@ -296,7 +293,7 @@ impl<S: Play> Rig<S> {
         self.check_presence(i, plays);
     }
 
-    /// Fairness: a player's oldest command does not wait longer than `patience_for` the queue.
+    /// Fairness: a player's oldest command runs within a bounded time, see `patience_for`.
     fn check_orders(&self, client: &RigClient<S>) {
         let Some(given) = client.given_at.front() else {
             return;

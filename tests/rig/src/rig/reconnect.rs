@@ -74,9 +74,6 @@ impl<S: Play> Rig<S> {
 
     /// Cuts the server's power. Only the first `kept` bytes of the journal survive, so clients may have seen ticks that
     /// no longer exist. Every transport is dead. Another server resumes the match at once.
-    ///
-    /// # Panics
-    /// If that part of the journal cannot be resumed.
     pub fn lose_power(&mut self, kept: usize) {
         let policies = self.config.policies.clone();
         let journal = &self.journal[..kept];
@@ -87,9 +84,6 @@ impl<S: Play> Rig<S> {
     }
 
     /// Restarts the server without its journal, with a new match under the same tickets. Every transport is dead.
-    ///
-    /// # Panics
-    /// If the game cannot be started.
     pub fn start_over(&mut self, policies: MatchConfig) {
         let sim = S::start(&self.rules, self.config.seed);
         let resolver = self.new_resolver();

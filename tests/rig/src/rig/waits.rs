@@ -52,8 +52,7 @@ impl<S: Play> Rig<S> {
         }
     }
 
-    /// Checks closed sessions: an honest client is removed as too slow only if the others really waited for it that
-    /// long.
+    /// Checks closed sessions: an honest client is removed as too slow only if the others really waited for it.
     pub(super) fn record_closed(&mut self, closed: &[(SessionId, CloseCode)]) {
         for (peer, code) in closed {
             let client = self.clients.iter().position(|c| c.peer() == *peer);

@@ -209,7 +209,7 @@ impl Change {
     }
 }
 
-/// Starts the second process, on one core if a change says so.
+/// Starts the second process, on one core if `OneCore` is among the changes.
 pub(crate) fn spawn(command: &mut Command, changes: &[Change]) -> io::Result<Child> {
     match changes.iter().any(Change::takes_cores) {
         true => cores::with_one(|| command.spawn()),
