@@ -16,7 +16,7 @@ use twinstep_server::config::{TickLength, TurnLength};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MS: fn(u64) -> Duration = Duration::from_millis;
-/// The position of load and late turns in a Play packet: after first byte, link, wanted tick and shown tick.
+/// The offset of load and late turns in a Play packet: after the first byte, link, wanted tick and shown tick.
 const LOAD_AT: usize = 1 + LINK_BYTES + 2 + 1;
 
 /// Finding C3: one client's report gave all players the longest permitted ticks and turns.

@@ -1,4 +1,4 @@
-//! Counts of rebuilds. A bad predictor corrects itself, so equality tests do not detect it.
+//! Counts of rebuilds, digests and copies. A bad predictor corrects itself, so equality tests do not detect it.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use twinstep_tests::golden;
 fn packet_bytes_are_unchanged() {
     let mut config = RigConfig::new(12, LinkProfile::LAN);
     config.clients = 2;
-    // Tickets are opaque here.
+    // The bytes of tickets are not part of this test.
     config.tickets = false;
     let mut rig = Rig::<History>::new(config);
     let mut recorded = rig.record(Duration::from_secs(3));

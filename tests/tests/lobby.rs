@@ -330,7 +330,7 @@ fn a_loaded_match_started_by_its_host_does_not_wait_for_absent_owners() {
         party.run(SECOND);
         let ran = party.tick() - saved_at;
         assert!(ran >= 10, "{ran} ticks in the second after the start");
-        // Ben is late, and gets his player back.
+        // Ben is late, and gets the saved player back.
         let ben = party.come("ben", link, holder(&map));
         party.run(4 * SECOND);
         assert_eq!(party.clients[ben].session.seats(), [PlayerId(1)]);

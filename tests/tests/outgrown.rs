@@ -105,7 +105,7 @@ fn a_match_with_an_outgrown_world_is_resumed_and_replayed() {
         let digest = table.match_.digest_at(taken.match_.world().tick());
         assert_eq!(Some(taken.match_.digest()), digest, "crash {crash}");
         table.match_ = taken.match_;
-        // Its player reconnects by the missing frames, and continues in a world of another size.
+        // Its player reconnects, needs only the missing frames, and continues in a world of another size.
         let (now, peer) = (table.now, SessionId(0));
         table
             .match_
