@@ -25,7 +25,7 @@ pub(crate) enum Subject {
     /// A game with one-millisecond steps, in virtual time: rebuilds and leads with and without `each`.
     Horde,
     /// The cost of a server process per player, next to renet and a UDP echo.
-    // The last one, because it pins this process to a core, where a client's thread would wait for its own rebuilds.
+    // Listed last, because it pins this process to a core, where a client's thread would wait for its own rebuilds.
     Server,
 }
 

@@ -32,7 +32,7 @@ fn patient(seed: u64, numbers: usize) -> RigConfig {
     config
 }
 
-/// The match pauses for client 1. Client 0 leaves, and a newcomer gets that client's number or another one.
+/// Client 0 leaves while the match waits for client 1, and a newcomer joins. Returns the rig and client 0's number.
 fn newcomer_during_a_pause(numbers: usize) -> (Rig<History>, PlayerId) {
     let mut rig = Rig::<History>::new(patient(1, numbers));
     rig.run(SECOND * 6);

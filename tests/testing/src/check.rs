@@ -179,7 +179,7 @@ fn whole<S: Simulation>(
         Ok(ways.keys.counts())
     })?;
     if let Err(mut found) = once_more(rules, &first, &trace, Kind::Static, SECOND_MATCH) {
-        // A clock may have advanced by a second between the runs. In that case it also does after a pause.
+        // A clock may have advanced by a second between the runs. In that case it also advances in a pause.
         let now = digests(rules, &first, &trace.frames);
         thread::sleep(PAUSE);
         if digests(rules, &first, &trace.frames) != now {

@@ -300,13 +300,13 @@ fn rebuilds_late(seed: u64) -> Option<u32> {
     one_in(&mut luck, 4).then(|| pick(&mut luck, &[0, 1, 1, 2, 7]))
 }
 
-/// Half of those worlds decide for each rebuild where it runs. This also has a separate stream.
+/// Half of the worlds that rebuild in the background decide for each rebuild where it runs. Separately drawn.
 fn reconcile(seed: u64) -> Reconcile {
     let mut luck = Mwc::seed(seed ^ 0x6175_746f);
     pick(&mut luck, &[Reconcile::Auto, Reconcile::Background])
 }
 
-/// One in four worlds has expensive steps. This also has a separate stream.
+/// One in four worlds has expensive steps. This is also drawn from a separate stream.
 fn budget(seed: u64) -> [u32; 2] {
     let mut luck = Mwc::seed(seed ^ 0x7072_6963);
     let new = pick(&mut luck, &[4, 8, 20]);
@@ -317,7 +317,7 @@ fn budget(seed: u64) -> [u32; 2] {
     }
 }
 
-// One in six matches waits for its players. This also has a separate stream.
+// One in six matches waits for its players. This is also drawn from a separate stream.
 fn start_when(seed: u64) -> StartWhen {
     let mut luck = Mwc::seed(seed ^ 0x6c6f_6262);
     match luck.below(12) {
@@ -327,15 +327,15 @@ fn start_when(seed: u64) -> StartWhen {
     }
 }
 
-/// Half of all worlds are encoded in the background. This also has a separate stream.
+/// Half of all worlds are encoded in the background. This is also drawn from a separate stream.
 fn encodes_within(seed: u64) -> Option<Duration> {
     let mut luck = Mwc::seed(seed ^ 0x6173_6964);
     let ms = one_in(&mut luck, 2).then(|| pick(&mut luck, &[0, 10, 40, 400]));
     ms.map(Duration::from_millis)
 }
 
-/// The links of one in twelve worlds pass only small datagrams, in one direction or both. This also has a separate
-/// stream.
+/// The links of one in twelve worlds pass only small datagrams, in one direction or both. This is also drawn
+/// from a separate stream.
 fn passes(seed: u64) -> Option<[usize; 2]> {
     let mut luck = Mwc::seed(seed ^ 0x6d74_7500);
     let size = pick(&mut luck, &[SURE_BYTES, 548, 700, 1_000]);

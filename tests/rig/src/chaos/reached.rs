@@ -293,7 +293,7 @@ impl Reached {
     }
 }
 
-/// The display of a table with one line for each edge that a game can reach.
+/// Displays a table with one line for each edge that a game can reach.
 pub struct Shares<'a> {
     pub reached: &'a Reached,
     pub game: Game,
