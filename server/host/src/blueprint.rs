@@ -54,14 +54,14 @@ impl<S: Simulation> Blueprint<S> {
         self
     }
 
-    /// Sets the referee, which admits commands and claims. Without one, all orders within the bounds are admitted.
+    /// Sets the referee, which admits commands and claims. Without one, all within the bounds are admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.hooks.referee(referee);
         self
     }
 
-    /// Sets the policies of the match. The number of seats, reserved seats and the build name are not affected.
+    /// Sets all policies of the match, except the number of seats, the reserved seats and the build name.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.config = MatchConfig {

@@ -35,12 +35,13 @@ pub struct HostConfig {
     pub public: Vec<ServerAddress>,
     /// Also accepts browsers. Needs the feature `web`.
     pub web: Option<WebConfig>,
-    /// One or two keys; tickets of each are valid.
+    /// One or two keys. Tickets sealed with any of them are accepted; the first seals new ones.
     pub keys: Vec<TicketKey>,
-    /// The file that records outdated and revoked tickets, next to the key file. Needed if a key outlives a match's
-    /// journal.
+    /// The file that records outdated and revoked tickets, usually next to the key file. Needed if a key outlives a
+    /// match's journal.
     pub lineages_file: Option<PathBuf>,
-    /// The folder of incident files. If `None`, they are written next to each match's journal.
+    /// The folder of incident files. If `None`, they are written next to the match's journal; without a journal,
+    /// incidents are only logged.
     pub incidents: Option<PathBuf>,
     /// The folder for matches that players [ask to save](twinstep_server::MatchRequest::Save); created with the first
     /// one. Match 1 has the file `match-1.save` there, and each of its saves replaces that file. The file of an earlier
@@ -70,7 +71,7 @@ pub struct HostConfig {
 const SESSIONS: usize = 64;
 
 impl HostConfig {
-    /// 64 sessions, no files, and this key.
+    /// A configuration with 64 sessions, no files, and this key.
     #[must_use]
     pub fn new(game: &str, listen: SocketAddr, key: TicketKey) -> HostConfig {
         HostConfig {
@@ -172,7 +173,7 @@ pub enum HostError {
 
 fn web_advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        // The text of a bad certificate names its own flag.
+        // The error of a bad certificate names its own flag.
         std::io::ErrorKind::InvalidData => "",
         _ => "; choose another address with --web",
     }
@@ -209,7 +210,7 @@ pub(super) fn accept_both_families(socket: &Socket, listen: SocketAddr) {
     }
 }
 
-/// The desired size of the socket's buffers: some 40 ms of traffic for 2,000 players at 60 Hz. Linux counts some 800
+/// The desired size of the socket's buffers: about 40 ms of traffic for 2,000 players at 60 Hz. Linux counts about 800
 /// bytes for a small datagram.
 const HELD_BYTES: usize = 4 << 20;
 

@@ -120,7 +120,7 @@ impl HostControl {
         self.clock
     }
 
-    /// Returns `true` while the I/O task runs and matches are run.
+    /// Returns `true` while the I/O task runs and matches make progress.
     #[must_use]
     pub fn is_alive(&self) -> bool {
         self.beat.is_alive(self.clock.now())
@@ -195,7 +195,7 @@ impl HostControl {
     }
 
     /// Removes an identity from all matches, including its sessions that are already on their way there. Returns the
-    /// identity's former matches.
+    /// matches that have removed it within 2 s.
     pub async fn remove(&self, identity: &str, code: CloseCode) -> Vec<MatchId> {
         let mut answers = self.begin_removal(identity, code).await;
         let mut left = Vec::new();
@@ -228,12 +228,12 @@ impl HostControl {
         made_before_unix_ms
     }
 
-    /// Replaces the keys: tickets of these keys are valid, and new tickets use the first. Players stay connected, even
-    /// if another key sealed their ticket. Within a minute they get a ticket sealed with the first key.
+    /// Replaces the keys: tickets sealed with these keys are accepted, and the first seals new tickets. Players stay
+    /// connected, even if another key sealed their ticket. Within a minute they get a ticket sealed with the first key.
     ///
     /// # Errors
-    /// [`HostError::Config`] if there are not one or two keys, or too many changes are pending. [`HostError::Stopped`]
-    /// if the host was shut down. After an error, the keys are unchanged.
+    /// [`HostError::Config`] if there are not one or two keys, or connected players still use too many earlier keys.
+    /// [`HostError::Stopped`] if the host was shut down. After an error, the keys are unchanged.
     pub async fn set_keys(&self, keys: Vec<TicketKey>) -> Result<(), HostError> {
         let newest = keys.first().cloned();
         let (done, changed) = oneshot::channel();
@@ -245,7 +245,7 @@ impl HostControl {
         Ok(())
     }
 
-    /// The key that seals new tickets. A new key is used only once the listener accepts its tickets.
+    /// The key that seals new tickets. A new key is used only after the listener accepts its tickets.
     #[must_use]
     pub fn newest_key(&self) -> TicketKey {
         self.tickets.key()

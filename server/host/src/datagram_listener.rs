@@ -253,7 +253,6 @@ mod tests {
         assert_eq!((traffic.errors, listener.counters().junk), (0, 5));
     }
 
-    /// Fifty clients dial together: each gets its own challenge, once.
     #[tokio::test]
     async fn every_waiting_datagram_is_sent_once_and_counted() {
         let key = TicketKey::generate();

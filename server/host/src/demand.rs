@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Invariant: a ticket that is forged, outdated or held by a banned identity does not start a match. The I/O task
-//! requests matches only for sessions that it would route, and the maker checks the rulings. An id is free again once
-//! its match has released everything, so two matches with the same id never share a journal.
+//! requests matches only for sessions that it would route, and the maker asks the ticket ledger. An id is free again
+//! once its match has released everything, so two matches with the same id never share a journal.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,8 +38,8 @@ pub use counts::{MatchEnd, NotMade};
 /// The blueprints of a server's matches, by match id.
 pub trait BlueprintSource<S: Simulation>: Send + Sync + 'static {
     /// Returns the blueprint of match `id`, or `None` if the template has no match `id`. In that case, sessions with a
-    /// ticket for it are refused. Called on a thread for blocking work, for several ids at the same time. A panic
-    /// refuses only that match.
+    /// ticket for it are refused. Called on threads for blocking work, possibly for several ids at once. After a panic,
+    /// only the sessions for this id are refused.
     fn blueprint(&self, id: MatchId) -> Option<Blueprint<S>>;
 }
 
@@ -85,7 +85,7 @@ pub struct OnDemand<S: Simulation> {
 }
 
 impl<S: Simulation> OnDemand<S> {
-    /// At most 64 matches at a time and 20 new matches per second. Each is ended after a minute without sessions. There
+    /// Allows 64 matches at a time and 20 new matches per second, and ends each after a minute without sessions. There
     /// are no journals.
     pub fn new(template: impl BlueprintSource<S>) -> Self {
         OnDemand {
@@ -99,15 +99,15 @@ impl<S: Simulation> OnDemand<S> {
         }
     }
 
-    /// Sets how many matches may run at a time, at least 1. Any more players are refused with "server full".
+    /// Sets how many matches may run at a time, at least 1. Players of further matches are refused with "server full".
     #[must_use]
     pub fn at_once(mut self, matches: usize) -> Self {
         self.at_once = matches.max(1);
         self
     }
 
-    /// Sets how many matches may be created per second, at least 1; after a quiet second, this many at once. Any more
-    /// players are asked to retry in a moment.
+    /// Sets how many matches may be created per second, at least 1; after a quiet second, this many at once. Players of
+    /// further matches are asked to retry in a moment.
     #[must_use]
     pub fn per_second(mut self, matches: u32) -> Self {
         self.per_second = matches.max(1);
@@ -179,7 +179,7 @@ struct Shared {
 }
 
 impl Demand {
-    /// Starts creating matches on demand. Returns `None` if that was already started.
+    /// Turns on matches on demand. Returns the receiver of requests, or `None` if they are already on.
     fn begin(&self, at_once: usize) -> Option<mpsc::Receiver<Wanted>> {
         let (send, wanted) = mpsc::channel(WANTED_MAX);
         self.0.wanted.set(send).ok()?;
@@ -208,8 +208,8 @@ impl Demand {
         if let Some(wanted) = self.0.wanted.get()
             && ticket.seats > 0
         {
-            // The channel has space for a request from each session. If not, the session waits until it is closed with
-            // `NoMatch`.
+            // The channel has space for two requests per session. If it is full, the session waits until it is closed
+            // with `NoMatch`.
             let _ = wanted.try_send((session, ticket.clone()));
         }
     }

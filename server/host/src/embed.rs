@@ -127,14 +127,14 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Sets the referee, which admits commands and claims. Without one, all orders within the bounds are admitted.
+    /// Sets the referee, which admits commands and claims. Without one, all within the bounds are admitted.
     #[must_use]
     pub fn referee(mut self, referee: impl Referee<S>) -> Self {
         self.blueprint = self.blueprint.referee(referee);
         self
     }
 
-    /// Sets the policies of the match. The number of seats, reserved seats and the build name are not affected.
+    /// Sets all policies of the match, except the number of seats, the reserved seats and the build name.
     #[must_use]
     pub fn policies(mut self, policies: MatchConfig) -> Self {
         self.blueprint = self.blueprint.policies(policies);
@@ -217,8 +217,8 @@ impl<S: Simulation> Server<S> {
         self
     }
 
-    /// Resumes the match of a journal after a crash, and continues the same file. In that case, this server's initial
-    /// world is not used.
+    /// Resumes the match from a journal, for example after a crash, and continues the same file. This server's initial
+    /// world is then not used.
     #[must_use]
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Self {
         self.journal = Some(Keep::Resume(path.into()));
@@ -226,8 +226,8 @@ impl<S: Simulation> Server<S> {
     }
 
     /// Starts the match from a file that [`Running::save`] wrote, instead of from the initial world of this server.
-    /// Players get back their seats, in any order: see [`Match::load`](twinstep_server::Match::load). A
-    /// [resumed](Server::resume) match does not use the file.
+    /// Players get their seats back, in whatever order they connect: see [`Match::load`](twinstep_server::Match::load).
+    /// A [resumed](Server::resume) match does not use the file.
     #[must_use]
     pub fn load(mut self, path: impl Into<PathBuf>) -> Self {
         self.load = Some(path.into());
@@ -278,7 +278,7 @@ impl<S: Simulation> Server<S> {
             .map_err(MatchStartError::from)
     }
 
-    /// Does everything that comes before binding the address.
+    /// Checks and completes the configuration before the address is bound.
     fn prepare(mut self, listen: SocketAddr, starts: bool) -> Result<Self, HostError> {
         self.blueprint = self.blueprint.dated();
         let config = &self.blueprint.config;
@@ -306,7 +306,8 @@ impl<S: Simulation> Server<S> {
         Ok(self)
     }
 
-    /// Checks whether the server would start, up to binding the address. Does not leave files behind.
+    /// Checks the configuration, and that the match can be created, loaded or resumed. Neither binds the address nor
+    /// creates a file.
     ///
     /// # Errors
     /// The errors of [`listen`](Self::listen).

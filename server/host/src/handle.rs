@@ -61,7 +61,7 @@ impl<S: Simulation> MatchHandle<S> {
             answer = &mut asked => return answer,
             _ = over.wait_for(Option::is_some) => {}
         }
-        // The response comes first: a closure that closes the match gets its response before the end is reported. A
+        // Checks for the response once more: a closure that closes the match responds before the end is reported. A
         // hung match never responds.
         tokio::select! {
             biased;
@@ -70,8 +70,8 @@ impl<S: Simulation> MatchHandle<S> {
         }
     }
 
-    /// Takes the incidents of the match since the last call, even after it has ended: panics, a NaN, a full disk.
-    /// [`Match::take_reports`] returns the desyncs that clients report. The log, if any, has all of these.
+    /// Takes the incidents of the match since the last call, at most the newest 64, even after it has ended: panics, a
+    /// NaN, a full disk. [`Match::take_reports`] returns the desyncs that clients report. Both are also logged.
     #[must_use]
     pub fn take_incidents(&self) -> Vec<Incident> {
         let mut incidents = self

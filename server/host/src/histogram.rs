@@ -66,8 +66,8 @@ impl Spread {
         self.buckets.iter().sum()
     }
 
-    /// The quantile `part` (0 to 1): this part of all durations was not longer. Interpolates within a bucket; returns
-    /// the last bound for the last bucket.
+    /// The quantile `part` (0 to 1), interpolated within its bucket: this part of all durations was not longer. Returns
+    /// zero if there are none, and the last bound for the last bucket.
     pub fn quantile(&self, part: f64) -> Duration {
         let wanted = part * self.count() as f64;
         if wanted == 0.0 {

@@ -1,8 +1,8 @@
 //! [`IncidentFiles`]: incidents as files, next to the journal or in a configured folder, for the game's developers.
 //!
 //! Law **Bounded**: a folder has at most [`FILES_MAX`] files of one match, including files from before a restart, and
-//! [`FATAL_MAX`] more files of incidents of fatal kinds, so that many small incidents cannot hide them. The log has all
-//! of them.
+//! [`FATAL_MAX`] more files of incidents of fatal kinds, so that many small incidents cannot hide them. Every incident
+//! is also logged, within the limits of the log (`host/logged.rs`).
 //!
 //! If the file cannot be written to the folder (a full disk is an incident, too), it goes to the folder for temporary
 //! files; if that fails, the text goes to standard error. A file is readable by its owner only, and never replaces

@@ -117,7 +117,8 @@ pub(super) enum ToIo {
     Wake(MatchId),
     /// A match has released everything, so the host may create it again for waiting sessions.
     Free(MatchId),
-    /// Close the waiting sessions of a banned identity with this code. Matches that had the identity report their ids.
+    /// Remove this identity from all matches, and close its waiting sessions, with this code. Matches that had it
+    /// report their ids.
     PutOut(String, CloseCode, Sender<MatchId>),
     Keys(
         Vec<TicketKey>,
@@ -125,7 +126,7 @@ pub(super) enum ToIo {
     ),
     /// Refuse new sessions, and stop answering discovery probes.
     Shut,
-    /// Refuse new sessions, and end when the last session is gone.
+    /// Close all sessions with this code, refuse new ones, and end when the last one is gone.
     Drain(CloseCode),
 }
 
@@ -144,7 +145,7 @@ struct Io {
     clock: HostClock,
     matches: BTreeMap<MatchId, InboxSender>,
     routes: Routes,
-    /// Matches that are about to end. Sessions for them wait.
+    /// Deserted matches that were asked to end. Sessions for them wait.
     resting: BTreeSet<MatchId>,
     /// Matches released to another process, and the times until which they are not resumed here.
     moved: BTreeMap<MatchId, Duration>,
@@ -330,8 +331,8 @@ impl Io {
         }
     }
 
-    /// Routes a waiting session to its match, if the match runs here and is not full. Checks bans and draining each
-    /// time.
+    /// Routes a waiting session to its match, if that runs here and its inbox has space; if none runs here, requests
+    /// it. Checks bans and draining each time.
     fn route(&mut self, session: SessionId) {
         let Some(routed) = self.routes.get(session) else {
             return;
@@ -576,7 +577,8 @@ impl Io {
         self.listeners.send(session, &buffer[..len]);
     }
 
-    /// Logs dropped datagrams: at most one line a second at first, and one in ten minutes while the losses continue.
+    /// Logs dropped datagrams: at first at most one line a second, and ever fewer while the losses continue, down to
+    /// one in ten minutes.
     fn log_losses(&mut self) {
         let now = (self.traffic, self.listeners.counters());
         let (before, counters) = self.lost_before;

@@ -8,7 +8,8 @@
 //!
 //! The watch counts samples instead of time, because a pause of the whole process stops samples as well as beats.
 //!
-//! Invariant: a condemned match loses everything that it owned, even its journal, from which it can then be resumed.
+//! Invariant: a condemned match loses its sessions, its worker and its journal, so that it can be resumed from the
+//! journal.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -36,7 +37,7 @@ const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 const SAME_BEATS_MAX: u32 = 10;
 /// The maximum wait for the disk when an incident file is written or a journal is taken away.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
-/// Sessions are closed after at most this time.
+/// Sessions are closed after waiting for the disk for at most this time.
 const DISK_SOON: Duration = Duration::from_millis(500);
 /// A match that hung this many times within [`HANGS_WITHIN`] is not created again, because each hang costs a thread.
 const HANGS_MAX: usize = 3;

@@ -84,7 +84,7 @@ impl<O: Send + 'static> Jobs<O> {
         self.run_waiting(now);
     }
 
-    /// Gives up on a job that has run for too long. Its thread is lost until the job returns.
+    /// Gives up a job that has run for too long, and returns its id. Its thread is lost until the job returns.
     pub(super) fn give_up_late(&mut self, now: Duration) -> Option<JobId> {
         if self.hung == HUNG_MAX {
             return None;

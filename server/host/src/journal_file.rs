@@ -32,7 +32,7 @@ const LOCK_LOOK: Duration = Duration::from_millis(5);
 const NAMES_MAX: u32 = 10_000;
 
 impl JournalFileError {
-    /// Returns `true` if the file is not a journal of this version at all.
+    /// Returns `true` if the file is not a journal, or has another format version.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         matches!(
@@ -48,7 +48,7 @@ impl JournalFileError {
 /// The failures that a journal survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The journal survives the end of the process, in any way. Costs one system call per turn (measured: under 1 us).
+    /// The journal survives any end of the process. Costs one system call per turn (measured: under 1 us).
     #[default]
     Process,
     /// The journal also survives a power loss. Costs a wait for the disk per turn, before the packets of that turn
@@ -126,7 +126,6 @@ fn folder_advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Waits until the bytes of a file are on disk.
 type Wait = dyn Fn(&File) -> io::Result<()> + Send;
 
 struct WaitForDisk(Box<Wait>);
@@ -176,7 +175,7 @@ impl JournalHold {
     /// the disk.
     ///
     /// # Errors
-    /// If a write is under way, and the file cannot be copied. In that case, the file stays locked.
+    /// If the file cannot be unlocked or, during a write and on Windows, copied. In that case, it stays locked.
     pub(super) fn take_away(&self) -> io::Result<()> {
         let was = self.state.swap(TAKEN, Ordering::AcqRel);
         let Some(file) = &self.file else {
@@ -197,7 +196,7 @@ impl JournalHold {
     }
 }
 
-/// An open journal, which no other process can open.
+/// An open journal. [`create`](Self::create) and [`resume`](Self::resume) lock the file against other writers.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -412,7 +411,7 @@ impl Journal {
         if self.durability == Durability::Power && self.unsettled {
             let settled = (self.wait_for_disk.0)(&self.file).and_then(|()| match self.named {
                 true => Ok(()),
-                // If the name is not on disk, the file is lost.
+                // If the name is not on disk, a power loss loses the file.
                 false => sync_folder(&self.path),
             });
             settled.map_err(|source| self.unwritable(source))?;
@@ -471,7 +470,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // The hold also still has the file open.
+        // Explicitly, because the hold also has the file open.
         let _ = self.file.unlock();
     }
 }

@@ -31,8 +31,8 @@ const START_BYTES: u64 = 1 << 10;
 pub struct Unfinished {
     /// The newest journal that this program can continue.
     pub newest: Option<PathBuf>,
-    /// The ignored journals that are newer than that one, newest first, then journals without a start time, each with
-    /// its reason.
+    /// The ignored journals, each with its reason: those newer than that one, newest first; then those without a start
+    /// time.
     pub left_alone: Vec<(PathBuf, LeftAlone)>,
 }
 
@@ -76,8 +76,8 @@ impl fmt::Display for LeftAlone {
 }
 
 /// Finds the newest journal in `folder` whose match has not ended, and whose game, version and rules are `ours`. The
-/// newest journal belongs to the match that started last. Reads that journal and the newest of all journals completely,
-/// and those between them that have not ended; of the others, reads the start, and the end if needed.
+/// newest journal belongs to the match that started last. Reads the start of each journal. Then, from the newest to the
+/// one found, reads the newest and those that have not ended completely, and the end of the others.
 ///
 /// # Errors
 /// If a file cannot be read, or if a journal has a damaged first record or ends before its first world, because a match
@@ -195,7 +195,7 @@ fn seconds(time: SystemTime) -> u64 {
     since.unwrap_or(Duration::ZERO).as_secs()
 }
 
-/// Returns the reason why a journal's match has ended permanently, from the journal's last bytes.
+/// Returns the reason why a journal's match has ended, from the journal's last bytes, or `None` if it can be resumed.
 pub fn ended(path: &Path) -> io::Result<Option<String>> {
     ended_of(&open_to_read(path)?)
 }

@@ -30,7 +30,7 @@ pub const COMPRESSED_EXTENSION: &str = "gz";
 pub struct StoredJournal {
     bytes: Stored,
     file_bytes: u64,
-    /// The bytes read last, and their offset.
+    /// The bytes read last; they start at `offset`.
     window: Vec<u8>,
     offset: u64,
     failed: Option<io::Error>,
@@ -87,7 +87,7 @@ impl StoredJournal {
         self.file_bytes
     }
 
-    /// The unpacked length in bytes. Bytes before `from` are not checked.
+    /// The unpacked length in bytes, which must be at least `from`.
     pub fn plain_bytes(&mut self, from: u64) -> Result<u64, SourceError> {
         if !self.is_compressed() {
             return Ok(self.file_bytes);
@@ -101,7 +101,7 @@ impl StoredJournal {
         }
     }
 
-    /// The error that stopped the last read, if any.
+    /// Takes the error that stopped the last read, if any.
     pub fn failure(&mut self) -> Option<io::Error> {
         self.failed.take()
     }
@@ -181,7 +181,6 @@ mod tests {
 
     use super::*;
 
-    /// Writes a compressed copy, as `gzip` does. Returns its path.
     fn compressed(path: &Path) -> PathBuf {
         let copy = path.with_extension("journal.gz");
         let mut encoder = GzEncoder::new(File::create(&copy).unwrap(), Compression::default());

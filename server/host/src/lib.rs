@@ -1,5 +1,5 @@
-//! The host: many matches in one process over one UDP socket, on tokio; with the feature `web`, also for browsers. Only
-//! this crate reads the clock and talks to the operating system.
+//! The host: many matches in one process over one UDP socket, on tokio; with the feature `web`, also for browsers. It
+//! gives the matches, which do no I/O, their clock, sockets and files.
 //!
 //! ```text
 //!             one task                           a few workers, whichever is free

@@ -34,7 +34,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(1);
 /// The longest wait under load. tokio's timers count whole milliseconds and round up, so it becomes two milliseconds.
 pub(super) const MOMENT: Duration = Duration::from_micros(1_010);
 
-/// The number of datagrams per [`BEAT`] that counts as a high load: 2,000 a second, some six matches of four players.
+/// The number of datagrams per [`BEAT`] that counts as a high load: 2,000 a second, about six matches of four players.
 const HIGH: usize = 20;
 /// The load is no longer high after [`LOW_FOR`] beats below this. Switching the socket's wake-ups off and on costs more
 /// than one wake-up.
@@ -57,7 +57,7 @@ impl Load {
         self.high_for > 0
     }
 
-    /// Returns the time until the next beat if neither a datagram nor a match wakes the task before. `due`: when the
+    /// Returns the time until the next beat if neither a datagram nor a match wakes the task first. `due`: when the
     /// next match is due.
     pub(super) fn until_beat(
         &self,
@@ -119,7 +119,6 @@ impl Load {
 mod tests {
     use super::*;
 
-    /// Simulates `beats` beats with `a_beat` datagrams each, in ten parts.
     fn play(load: &mut Load, now: &mut Duration, beats: usize, a_beat: usize) {
         for _ in 0..beats * 10 {
             *now += BEAT / 10;

@@ -1,7 +1,7 @@
 //! [`LoadMonitor`]: measures the process once a second, and sheds load before players feel it.
 //!
 //! ```text
-//!  lateness of ticks: the 99th percentile of 5 s of each match, and the median of these, from two matches on
+//!  lateness of ticks: the 99th percentile of each match over 5 s; the median of these if there are two matches or more
 //!     above the limit for 3 samples (4 times the limit: 1) ─▶ one step up: spectators, announcements, newcomers, turns
 //!     below half of it for 10 samples                      ─▶ one step down
 //!  memory above its limit, disk below its limit            ─▶ full: no newcomers, no new matches
@@ -48,11 +48,11 @@ use system::{memory_bytes, memory_max_bytes};
 /// The maximum time that one sample waits for the operating system. A later response is used by the next sample.
 const ANSWERS_WITHIN: Duration = Duration::from_millis(100);
 
-/// The limits beyond which a process refuses newcomers.
+/// The limits beyond which a process sheds load or refuses newcomers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The maximum tick lateness: the 99th percentile over 5 s, in more than half of the matches. Default: 20 ms, which
-    /// is 1.2 ticks at 60 Hz, and hidden by clients. It has no effect while only one match runs.
+    /// is 1.2 ticks at 60 Hz, and which clients hide. It has no effect while only one match runs.
     pub tick_lateness: Duration,
     /// The memory limit of the process, in bytes. If `None`, 85 % of the cgroup's or machine's memory, whichever is
     /// less. If neither is known, memory is not limited.
@@ -105,7 +105,6 @@ pub(super) struct LoadMonitor(Arc<Shown>);
 #[derive(Debug, Default)]
 struct Shown {
     steps: AtomicU8,
-    /// Nonzero while memory is above its limit; likewise for the disk, below its limit.
     memory_is_short: AtomicU8,
     disk_is_short: AtomicU8,
     drains: AtomicU8,
@@ -367,7 +366,7 @@ mod tests {
             reason.contains("full: 0.9 MB") && reason.contains("1.0 MB (disk-limit)"),
             "{reason}"
         );
-        // Also true above the limit, while new players are still refused.
+        // The text is also true above the limit, while new players are still refused.
         assert!(
             reason.ends_with("new players are admitted again above 1.1 MB"),
             "{reason}"

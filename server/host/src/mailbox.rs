@@ -26,14 +26,12 @@ pub(super) fn mailbox<T>(waker: Waker, capacity: usize) -> (Mailbox<T>, Receiver
 }
 
 impl<T> Mailbox<T> {
-    /// Sends a request, once there is space for it.
     pub(super) async fn send(&self, request: T) -> Result<(), SendError<T>> {
         self.send.send(request).await?;
         self.waker.wake();
         Ok(())
     }
 
-    /// Sends a request if there is space. Returns `false` if it was not sent.
     pub(super) fn try_send(&self, request: T) -> bool {
         let is_sent = self.send.try_send(request).is_ok();
         if is_sent {

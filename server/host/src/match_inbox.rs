@@ -28,8 +28,8 @@ pub(super) enum FromIo {
 pub(super) struct InboxSender {
     send: Sender<FromIo>,
     waker: Waker,
-    /// The close code for the match's players if the process ends cleanly before the match does; a match with a journal
-    /// is kept.
+    /// The close code for the match's players if the process ends cleanly before the match does. `None` if the match
+    /// has no journal, because it is then not kept.
     pub(super) if_kept: Option<CloseCode>,
 }
 

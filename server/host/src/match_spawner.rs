@@ -185,7 +185,6 @@ impl MatchSpawner {
         })
     }
 
-    /// The incident files of a match, in the host's folder or else next to the match's journal.
     fn incident_files<S: Simulation>(
         &self,
         id: MatchId,

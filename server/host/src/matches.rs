@@ -44,7 +44,6 @@ const TO_IO_MAX: usize = 16_384;
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(2);
 /// Each match adds this to the wait: 10 s for 1,000 matches. A supervisor should wait for longer than that.
 const PATIENCE_PER_MATCH: Duration = Duration::from_millis(8);
-/// The interval at which a draining host checks whether all players have left.
 const DRAIN_LOOK: Duration = Duration::from_millis(100);
 
 /// Many matches over one socket. It must be created within a tokio runtime; [`Server`](super::Server) has its own.
@@ -65,7 +64,8 @@ impl Host {
     /// Binds the socket and starts the I/O task.
     ///
     /// # Errors
-    /// If an address cannot be bound, the configuration is out of range, or the file of outdated tickets is damaged.
+    /// If an address cannot be bound, the configuration is out of range, or a certificate or the lineages file cannot
+    /// be used.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -212,7 +212,8 @@ impl Host {
         self.spawner.tickets.servers()
     }
 
-    /// The address at which browsers dial, and the hashes of the certificates there.
+    /// The address at which browsers dial, and the hashes of the certificates there. Returns `None` if the host does
+    /// not accept browsers.
     #[must_use]
     pub fn web_address(&self) -> Option<WebAddress> {
         self.spawner.tickets.web()
@@ -273,7 +274,7 @@ impl Host {
     }
 
     /// Ends all matches, sends every client its close code, waits a little for these to arrive, and closes the socket.
-    /// Takes at most 4 s and 8 ms per match, and up to 6 s more if the disk of `lineages_file` does not answer.
+    /// Takes at most 4 s and 8 ms per match, and up to 6 s more if the disk with `lineages_file` does not respond.
     ///
     /// A match with a journal is kept if `code` is [`Draining`](CloseCode::Draining): the journal ends with the last
     /// world and is synced, and the match can be resumed. The close code tells clients when to reconnect

@@ -113,7 +113,7 @@ impl AdmissionPolicy for () {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are self-explanatory")]
 pub struct MatchNumbers {
-    /// The totals of rules and clients.
+    /// The match's counters.
     pub stats: MatchStats,
     /// The number of joins per [`JoinResult`].
     pub joins: [u64; JoinResult::COUNT],

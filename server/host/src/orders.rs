@@ -18,7 +18,7 @@ pub struct PersonLine {
     pub name: String,
     /// `playing`, `joining` or `away`.
     pub state: &'static str,
-    /// Whether there is a session.
+    /// `true` if the player or spectator has a session.
     pub connected: bool,
     /// The time that the player or spectator has been in this state, in seconds.
     pub since_s: f64,
@@ -37,8 +37,8 @@ pub enum MatchOrder {
     Kick(String, oneshot::Sender<bool>),
     /// Lifts a kick. Responds with `true` if the identity was kicked.
     Pardon(String, oneshot::Sender<bool>),
-    /// Revokes the tickets of an identity. Responds with the Unix time, in milliseconds, before which the tickets were
-    /// issued.
+    /// Revokes the tickets of an identity. Responds with the cutoff in milliseconds since the Unix epoch: tickets
+    /// issued before it are refused.
     Revoke(String, oneshot::Sender<u64>),
     /// Sends a message to all players and spectators. Responds with the number of recipients.
     Notify(String, oneshot::Sender<usize>),

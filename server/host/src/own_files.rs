@@ -181,8 +181,8 @@ pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
 /// Renames a locked file, unless the new name is taken.
 ///
 /// # Errors
-/// If the name is taken ([`io::ErrorKind::AlreadyExists`]), or the file cannot be renamed. In both cases, the file
-/// keeps its old name.
+/// If the name is taken ([`io::ErrorKind::AlreadyExists`]) or the file cannot be renamed: it then keeps its old name.
+/// Or if the folder cannot be synced.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     use io::ErrorKind::{PermissionDenied, Unsupported};
     match std::fs::hard_link(from, to) {

@@ -5,10 +5,10 @@
 //!  matches due         8    1 9   2 10  3 11   4     5     6     7     8
 //! ```
 //!
-//! In a virtual machine, putting a thread to sleep and waking it costs some tens of microseconds, more than the tick of
-//! a small match. Matches that are due at arbitrary times would need one wake-up each. So a match starts at one of a
-//! few moments of the tick. Matches are assigned to the moments in turn, so that all moments have about the same load,
-//! and there are at most as many wake-ups as moments.
+//! In a virtual machine, putting a thread to sleep and waking it costs tens of microseconds, more than the tick of a
+//! small match. Matches that are due at arbitrary times would need one wake-up each. So a match starts at one of a few
+//! moments of the tick. Matches are assigned to the moments in turn, so that all moments have about the same load, and
+//! there are at most as many wake-ups as moments.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ const APART: Duration = Duration::from_millis(2);
 /// The interval at which a match without responding clients runs. If it were much longer, the match would mistake it
 /// for a process pause.
 pub(super) const REST: Duration = Duration::from_millis(101);
-/// The interval for a match in which all clients have been silent long enough to get few packets, all at the same
-/// moment. The match is run for these packets only, and catches up in small steps.
+/// The interval for a match whose clients have all been silent long enough to get few packets, all at the same moment.
+/// The match runs for these packets only, and catches up in small steps.
 pub(super) const DEEP_REST: Duration = SPARSE_EVERY.saturating_add(Duration::from_millis(5));
 
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ mod tests {
         for n in 0..60 {
             let phase = Phase(n);
             let began = phase.last(Duration::from_micros(900_000 + n * 317), tick);
-            // After any number of ticks.
+            // It is due at such a moment after any number of ticks.
             let due = began + tick * (n as u32 + 1_000);
             assert_eq!(next_moment(due, tick), due, "{phase:?} of {tick:?}");
             dues.push(due.as_nanos() % tick.as_nanos());

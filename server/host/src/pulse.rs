@@ -159,7 +159,7 @@ mod tests {
     use twinstep_server::config::MatchConfig;
     use twinstep_server::hooks::{Decision, HookContext};
 
-    /// A short visit between two checks must still prolong the life of a deserted match.
+    /// A short visit between two checks must restart the time until a deserted match ends.
     #[test]
     fn each_first_session_of_a_deserted_match_counts_as_a_visit() {
         let unanswered = |_: &HookContext<'_, Counter>, _, _: &_| Decision::Unanswered;

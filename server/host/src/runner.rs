@@ -59,9 +59,10 @@ const ERRANDS_MAX: usize = 16;
 /// journalled.
 const SEAL_PATIENCE: Duration = Duration::from_millis(250);
 const CATCH_UP_MAX: Duration = Duration::from_millis(2);
-/// Worlds larger than this are encoded on another thread. Smaller ones take a few hundredths of a millisecond.
+/// Worlds larger than this are encoded on another thread. Smaller ones take tens of microseconds.
 const ASIDE_BYTES: usize = 128 << 10;
-/// The maximum pause between two rounds without a rest, even if ticks are longer: joining clients wait for it.
+/// The maximum pause between two rounds of a match that does not rest, even if ticks are longer: joining clients wait
+/// for the next round.
 const NAP: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +123,7 @@ pub(super) struct Runner<S: Simulation> {
     rested_until: Duration,
     // The mean time per tick that was caught up after the last rest.
     tick_cost: Duration,
-    /// The maximum time for catching up. A match with slower ticks rests for a shorter time.
+    /// The maximum time for catching up. A match that would need longer does not rest deeply.
     catch_up_max: Duration,
     rests: bool,
     // The deadline for the end of the current turn, once the match was asked to end.
@@ -191,8 +192,8 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Handles everything that has arrived since the last round. Each round does this, so that a match that runs late
-    /// still reads its packets. Returns `true` if there may be more.
+    /// Handles everything that has arrived since the last round, but at most `BATCH` packets. Each round does this, so
+    /// that a match that runs late still reads its packets. Returns `true` if there may be more.
     fn handle_all(&mut self) -> bool {
         while let Ok(order) = self.ends.operator_orders.try_recv() {
             self.apply(order);
@@ -282,7 +283,6 @@ impl<S: Simulation> Runner<S> {
         self.match_.encode_aside(ASIDE_BYTES);
     }
 
-    /// Records the mean time per tick of the ticks run since `began`.
     fn record_tick_cost(&mut self, began: Duration, ticks: u64) {
         let played = self.match_.stats().ticks - ticks;
         if played > 0 {
@@ -528,7 +528,7 @@ impl<S: Simulation> Playable for Runner<S> {
         if let Some((began, ticks)) = rested {
             self.record_tick_cost(began, ticks);
         }
-        // Each of the calls above may have run an author's code for long.
+        // Each of the calls above may have run an author's code for a long time.
         if self.is_condemned() {
             return CONDEMNED;
         }

@@ -56,8 +56,8 @@ impl<S: Simulation> MatchHandle<S> {
     }
 }
 
-/// Writes a save of [`Match::save`](twinstep_server::Match::save) to a file that only its owner can read, and waits
-/// until it is on disk. Replaces a file with that name, whole or not at all.
+/// Writes a save made by [`Match::save`](twinstep_server::Match::save) to a file that only its owner can read, and
+/// waits until it is on disk. Replaces a file with that name, whole or not at all.
 ///
 /// # Errors
 /// [`SaveFileError::Write`] if the file cannot be written.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Receives requests to end this process, from the moment of its creation: Ctrl-C, or SIGTERM on unix.
+/// Receives requests to end this process: Ctrl-C, and SIGTERM on unix.
 #[derive(Debug)]
 pub struct StopSignal {
     #[cfg(unix)]
@@ -12,7 +12,8 @@ pub struct StopSignal {
 }
 
 impl StopSignal {
-    /// Starts to listen. From now on, these signals do not end the process directly.
+    /// Starts to listen. On unix, these signals no longer end the process directly; elsewhere, from the first
+    /// [`requested`](StopSignal::requested) on.
     ///
     /// # Errors
     /// If the process cannot listen for signals.

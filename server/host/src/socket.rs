@@ -208,7 +208,7 @@ fn is_refused(error: ErrorKind) -> bool {
     matches!(error, ErrorKind::Unsupported | ErrorKind::PermissionDenied)
 }
 
-/// Receives one datagram after the other, until the space is used up, or an error occurs.
+/// Receives datagrams one by one until the buffers are used up or an error occurs.
 fn take_each(
     room: &mut [Buffer],
     came: &mut Came,

@@ -56,7 +56,7 @@ struct Office {
     news: Notify,
 }
 
-/// Rulings that are not in the file yet: the newest of each holder and lineage, and its revocation.
+/// Rulings that are not in the file yet: the newest of each lineage, and the revocation of each holder.
 #[derive(Default)]
 struct Unwritten(BTreeMap<(Holder, Option<u64>), Ruling>);
 
@@ -129,7 +129,6 @@ impl TicketOffice {
         self.0.web().clone()
     }
 
-    /// From now on, names this address in tickets.
     pub(super) fn set_web(&self, web: WebAddress) {
         *self.0.web() = Some(web);
     }

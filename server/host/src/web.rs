@@ -33,7 +33,7 @@ pub(super) use lines::WebLines;
 #[cfg(feature = "web")]
 const TICKET_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Where and how a host accepts browsers, by WebTransport. Needs the feature `web`.
+/// The configuration for browsers, which connect by WebTransport. Needs the feature `web`.
 #[derive(Clone, Debug)]
 pub struct WebConfig {
     /// The UDP address of QUIC. It needs its own port.

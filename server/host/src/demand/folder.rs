@@ -32,7 +32,7 @@ pub(super) fn in_play(folder: &Path, id: MatchId) -> PathBuf {
     folder.join(format!("match-{id}.{JOURNAL_EXTENSION}"))
 }
 
-/// Returns `true` if the folder has a match that can continue.
+/// Returns `true` if match `id` can continue from a journal in the folder.
 pub(super) fn goes_on(folder: &Path, id: MatchId) -> Result<bool, JournalFileError> {
     settle(folder, id)?;
     Ok(in_play(folder, id).exists())
@@ -75,8 +75,8 @@ pub(super) fn make_in<S: Simulation>(
     Err(JournalFileError::InUse { path }.into())
 }
 
-/// Renames the journal of a match that is over to the next free number. Returns its new path. The journal of a match
-/// that can continue keeps its name.
+/// If the match is over, renames its journal to the next free number, and returns the new path. Otherwise returns
+/// `None`. Removes a journal without a record.
 pub(super) fn settle(folder: &Path, id: MatchId) -> Result<Option<PathBuf>, JournalFileError> {
     let path = in_play(folder, id);
     let failed = |source| unusable(&path, source);

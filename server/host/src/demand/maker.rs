@@ -69,7 +69,6 @@ struct Plan<S: Simulation> {
     spawner: Arc<MatchSpawner>,
 }
 
-/// A match and its journal, or the reason why it was not created.
 type Prepared<S> = Result<(Match<S>, Option<Journal>), NotMade>;
 
 enum Stage {

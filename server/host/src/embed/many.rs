@@ -89,7 +89,7 @@ impl RunningMany {
         office.ticket(match_id, identity, seats, life)
     }
 
-    /// Runs until the process is asked to end (Ctrl-C, SIGTERM). Then matches continue for
+    /// Runs until the process is asked to end (Ctrl-C, SIGTERM). Then matches continue for up to
     /// [`HostConfig::drain_within`], and all clients get their close code. Matches with a journal are kept: see
     /// [`Host::shutdown`]. On a second request it ends immediately.
     ///
@@ -109,8 +109,8 @@ impl RunningMany {
         })
     }
 
-    /// Closes all sessions and ends. Takes at most 4 s and 8 ms per match, and up to 6 s more if the disk
-    /// of the tickets' file does not answer.
+    /// Closes all sessions and stops the server. Takes at most 4 s and 8 ms per match, and up to 6 s more if the disk
+    /// with the lineages file does not respond.
     pub fn shutdown(self) {
         self.on_threads.shutdown();
     }

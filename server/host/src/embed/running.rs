@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
 
-/// The end of a server.
+/// How a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// On request, or because all players had left.
@@ -38,7 +38,7 @@ pub enum Stopped {
 }
 
 /// A running server. Dropping it ends the match without a close code for the clients, as if the process had been
-/// killed: the journal can be resumed. The drop takes up to a second if the match is in the middle of a step.
+/// killed: the journal can be resumed. The drop waits up to a second for a match that is in the middle of a step.
 pub struct Running<S: Simulation> {
     pub(super) match_: MatchHandle<S>,
     pub(super) on_threads: OnThreads,
@@ -57,7 +57,8 @@ impl<S: Simulation> Running<S> {
         self.host().public_addresses()
     }
 
-    /// The address at which browsers dial, and the hashes of the certificates there: see [`HostConfig::web`].
+    /// The address at which browsers dial, and the hashes of the certificates there: see [`HostConfig::web`]. Returns
+    /// `None` if the server does not accept browsers.
     ///
     /// [`HostConfig::web`]: crate::HostConfig::web
     #[must_use]
@@ -150,9 +151,9 @@ impl<S: Simulation> Running<S> {
 
     /// Runs until the process is asked to end (Ctrl-C, SIGTERM) or the match is over; then all clients get their close
     /// code. On a request to end, the match first drains for up to [`drain_within`](crate::HostConfig::drain_within),
-    /// and a match with a journal is kept: see [`Host::shutdown`]. On a second request it ends immediately. [`Stopped`]
-    /// reports whether the match had ended before that. After a [`Fault`](CloseCode::Fault), a process should exit with
-    /// an error.
+    /// and a match with a journal is kept: see [`Host::shutdown`]. On a second request it ends immediately. Returns
+    /// [`Stopped::Over`] if the match ended first, or failed while it drained. After a [`Fault`](CloseCode::Fault), a
+    /// process should exit with an error.
     ///
     /// # Errors
     /// If the process cannot listen for signals.
@@ -179,7 +180,6 @@ impl<S: Simulation> Running<S> {
                 while let Ok(false) = match_.inspect(move |match_| done(match_)).await {
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
-                // A match that is over reports its close code within a moment.
                 let why = tokio::time::timeout(SAYS_WITHIN, match_.ended()).await;
                 why.ok().flatten()
             };
@@ -213,7 +213,8 @@ impl<S: Simulation> Running<S> {
         })
     }
 
-    /// Closes all sessions and ends. Takes at most 4 s, or 10 s if the disk of the tickets' file does not answer.
+    /// Closes all sessions and stops the server. Takes at most 4 s, or 10 s if the disk with the lineages file does not
+    /// respond.
     pub fn shutdown(self) {
         self.on_threads.shutdown();
     }

@@ -14,7 +14,6 @@ use crate::signal::StopSignal;
 
 /// The maximum time that dropping a server waits for its matches.
 const DROP_PATIENCE: Duration = Duration::from_secs(1);
-/// The interval at which the drop checks whether the matches have ended.
 const DROP_LOOK: Duration = Duration::from_millis(1);
 
 pub(super) struct OnThreads {

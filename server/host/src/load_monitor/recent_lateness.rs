@@ -1,6 +1,6 @@
 //! [`RecentLateness`]: the lateness of a process's ticks over the last seconds, as the median of its matches.
 //!
-//! Invariant: lateness of half of the matches or fewer does not count. A match with a slow step or resolver is late
+//! Invariant: lateness in half of the matches or fewer does not count. A match with a slow step or resolver is late
 //! alone; an overloaded machine makes all matches late. A single match does not show the load of its machine. A process
 //! paused with its virtual machine was not busy, so samples before a gap are dropped.
 
@@ -26,7 +26,8 @@ pub(super) struct RecentLateness {
 }
 
 impl RecentLateness {
-    /// Takes the totals of the running matches. Returns the lateness since the oldest sample that counts.
+    /// Takes the totals of the running matches. Returns the lateness since the oldest sample; zero without enough ticks
+    /// or matches.
     pub(super) fn sample(&mut self, now: Duration, noted: BTreeMap<u64, Spread>) -> Duration {
         if now.saturating_sub(self.sampled_at) >= GAP {
             self.samples.clear();
@@ -115,7 +116,7 @@ mod tests {
         assert!(lateness_of(&[(60, 70), (60, 70)]) > MS(20));
     }
 
-    /// Finding P3-H1: a virtual machine paused for some seconds refused newcomers for half a minute.
+    /// Finding P3-H1: after a virtual machine was paused for a few seconds, newcomers were refused for half a minute.
     #[test]
     fn a_gap_between_two_samples_does_not_count_as_load() {
         let noted = [Histogram::default(), Histogram::default()];

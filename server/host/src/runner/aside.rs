@@ -68,7 +68,6 @@ impl<S: Simulation> Runner<S> {
         });
     }
 
-    // Writes a requested save, as this match's file.
     pub(super) fn write_save(&mut self, saving: Saving) {
         let (id, done) = (self.id.0, self.saved.0.clone());
         let Some(folder) = self.ends.saves.clone() else {

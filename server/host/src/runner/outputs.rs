@@ -155,7 +155,6 @@ impl<S: Simulation> Runner<S> {
         }
     }
 
-    /// Logs once a minute that the match lost its journal.
     fn warn_no_journal(&mut self) {
         if self.match_.stats().journal_lost.is_none() {
             return;
@@ -213,7 +212,7 @@ impl<S: Simulation> Runner<S> {
                     server_at_fault: true,
                     ..
                 } => "server",
-                // The client's fault, or there is no journal to prove it.
+                // The client is at fault, or there is no journal to prove that it is not.
                 _ => "unproven",
             };
             let text = line(&report.text).at_most(REPORT_BYTES_MAX);

@@ -106,7 +106,7 @@ impl Rig {
         }
     }
 
-    /// Runs a round, then sleeps until the next due time minus `before`. Returns the oversleep.
+    /// Runs a round, then sleeps until the next due time minus `before`. Returns the time taken beyond that sleep.
     fn sleep_until_due(&mut self, before: Duration) -> Duration {
         let began = self.clock.now();
         let due = self.round().unwrap().saturating_sub(before);
@@ -316,7 +316,7 @@ fn a_silent_client_gets_packets_twice_a_second() {
     }
 }
 
-/// The longest time between two packets to a silent player, and the longest pause of the machine.
+/// Returns the longest time between two packets to a silent player, and the time lost to rounds and oversleeping.
 fn silence_of(turn: u8) -> (Duration, Duration) {
     let mut rig = Rig::new(Duration::from_nanos(16_666_667), turn, None);
     rig.runner.catch_up_max = Duration::MAX;
@@ -460,7 +460,7 @@ fn unwritten_turns_are_sent_only_by_a_match_that_continues_without_a_journal() {
         let mut rig = Rig::new(10 * MS, 1, Some(journal.on_failure(on_failure)));
         rig.round().unwrap();
         drop(reader);
-        // This is the round in which a record is written.
+        // The loop ends in the round that writes a record.
         let ended = loop {
             while rig.told.try_recv().is_ok() {}
             let mut batch = rig.runner.spare.next();

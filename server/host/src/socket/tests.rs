@@ -215,7 +215,7 @@ async fn a_failed_datagram_does_not_lose_other_datagrams() {
     }
 }
 
-/// tokio learns only some time after registering a socket that it is writable.
+/// tokio learns that a socket is writable only a while after registering it.
 #[tokio::test]
 async fn datagrams_sent_while_wakeups_are_switched_are_not_lost() {
     for takes_many in [true, false] {

@@ -177,7 +177,8 @@ impl WebLines {
         self.rouses = rouses;
     }
 
-    /// Passes at most `at_most` datagrams and connection ends to `handle`. Returns their number.
+    /// Takes at most `at_most` entries from the channel, and passes datagrams and connection ends to `handle`. Returns
+    /// the number of entries.
     pub(crate) fn receive(
         &mut self,
         now: Duration,
@@ -220,7 +221,7 @@ impl WebLines {
     /// Sends a datagram. Returns `false` if it was lost.
     pub(crate) fn send(&mut self, to: SocketAddr, datagram: &[u8]) -> bool {
         let Some(line) = self.lines.get(&to) else {
-            // The last datagrams of a session whose connection is closed.
+            // The last datagrams of a session whose connection is closed do not count as lost.
             return true;
         };
         let sent = line.connection.send_datagram(datagram).is_ok();
@@ -421,7 +422,7 @@ async fn line(
     let _ = came.send(FromLine::Gone(from)).await;
 }
 
-/// Closes a connection whose page opened a stream. Returns `true`, because the connection is over.
+/// If the page opened a stream, closes the connection. Returns `true`, because the connection is over.
 fn refuse(connection: &Connection, counters: &Counters, is_stream: bool) -> bool {
     if is_stream {
         counters.streams.fetch_add(1, Ordering::Relaxed);

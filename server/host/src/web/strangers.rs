@@ -30,7 +30,6 @@ pub(super) struct StrangerPlace {
 }
 
 impl Strangers {
-    /// Returns `true` if a new dial must prove its address.
     pub(super) fn want_proof(&self) -> bool {
         self.lock().all >= PROOF_FROM
     }
