@@ -8,11 +8,11 @@ use twinstep_udp::{TicketKey, TicketKeyError};
 /// mount secrets into a container.
 pub const CREDENTIALS_VARIABLE: &str = "CREDENTIALS_DIRECTORY";
 
-/// Reads a key file or a token file. In the folder of credentials, its owner and group are not checked: the folder
-/// protects it.
+/// Reads a key file or a token file. In the folder of credentials, the file may belong to another user and be readable
+/// by its group, because that folder protects it.
 ///
 /// # Errors
-/// If the file cannot be read, users without permission could read it, or it does not hold a key.
+/// If the file cannot be read, other users may read it, or it does not hold a key.
 pub fn load_secret(path: &Path) -> Result<TicketKey, TicketKeyError> {
     let folder = std::env::var_os(CREDENTIALS_VARIABLE);
     match folder.is_some_and(|folder| path.parent() == Some(Path::new(&folder))) {

@@ -11,8 +11,8 @@
 //! One worker runs all matches as long as it can: each further thread that wakes costs more than the tick of a small
 //! match. Another worker is woken when a match is late by [`LATE`], or when a match with long rounds is taken. A worker
 //! that has been in one round for [`LOST`] no longer counts, and a new one may take its place. So even if one match
-//! hangs, the others are late by a few hundredths of a second, once. Go's scheduler treats system calls the same way
-//! (its `sysmon` takes the processor away from a thread that stays in one).
+//! hangs, the others are late by tens of milliseconds, once. Go's scheduler treats system calls the same way (its
+//! `sysmon` takes the processor away from a thread that stays in one).
 //!
 //! Invariant: a match is either with one worker or in its slot, so no two threads access it.
 
@@ -74,7 +74,7 @@ struct Shared {
     clock: HostClock,
     state: Mutex<State>,
     work: Condvar,
-    /// Notified when matches were run and none is due.
+    /// Notified when `Workers::rested` must return.
     rested: Notify,
     #[cfg(test)]
     is_starved: std::sync::atomic::AtomicBool,
@@ -93,7 +93,7 @@ struct State {
     watched: Option<Duration>,
     slots_made: u64,
     threads_made: u64,
-    /// The number of rounds so far, the number at the last check, and the time when matches were last seen running.
+    /// The number of rounds so far; `rounds_seen`: at the last check; `served_at`: when matches were last seen running.
     rounds: u64,
     rounds_seen: u64,
     served_at: Duration,
@@ -393,7 +393,7 @@ impl State {
         match played {
             Ok((match_, due)) => {
                 if let Some(known) = self.slots.get_mut(&slot) {
-                    // The match was woken during its round, and that wake-up must not be lost.
+                    // If the match was woken during its round, that wake-up must not be lost.
                     let woken = std::mem::take(&mut known.is_woken);
                     known.match_ = Some(match_);
                     known.usual = (known.usual * 7 + took) / 8;

@@ -107,7 +107,6 @@ pub(crate) async fn all_in(party: &mut [Player<Counter>]) {
     .await;
 }
 
-/// An operator's message reaches the players who are present, in one match or in all.
 #[tokio::test(flavor = "multi_thread")]
 async fn players_receive_the_operators_message() {
     let server = server("message").await;

@@ -45,7 +45,7 @@ impl Simulation for Bulk {
     }
 }
 
-/// The number of encodings on match threads, and on job threads.
+/// The numbers of encodings on match threads and on job threads.
 fn encoded() -> (usize, usize) {
     let by = ENCODED_BY.lock().unwrap();
     let jobs = by.iter().filter(|name| *name == "match-job").count();

@@ -53,7 +53,7 @@ async fn a_ban_applies_to_every_ticket_and_across_restarts_until_it_is_lifted() 
     for ticket in [&handed, &server.ticket("anna", 1)] {
         assert_eq!(dial(ticket).await.0, Some(for_good));
     }
-    // The ticket is outdated anyway, because a newer ticket is safe.
+    // The ticket is outdated anyway, because a newer ticket is stored.
     let over = dial(&old).await.0;
     assert_eq!(over, Some(CloseCode::Superseded));
     // Bob stays connected, and new players are admitted.
@@ -104,7 +104,6 @@ async fn a_temporary_ban_states_its_duration_and_expires() {
     assert_eq!(dial(&server.ticket("anna", 1)).await.0, None);
 }
 
-/// A ban also applies to spectators, and to sessions that wait for a match.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ban_removes_sessions_waiting_for_their_match() {
     let server = server("ban-waits").await;

@@ -272,8 +272,9 @@ async fn a_ticket_revoked_before_a_restart_creates_no_match_after_it() {
 #[derive(Clone, Debug, Deserialize)]
 struct Shy;
 
-/// The number of times that the world was encoded, and the count at which encoding panics.
+/// The number of times that the world was encoded.
 static SHOWN: AtomicU32 = AtomicU32::new(0);
+/// The value of [`SHOWN`] at which encoding panics.
 static PANICS_AT: AtomicU32 = AtomicU32::new(u32::MAX);
 
 impl Serialize for Shy {

@@ -59,7 +59,7 @@ async fn a_deserted_match_ends_without_leftover_files_and_can_be_created_again()
         plays(&mut party).await;
         let bob = party.pop().unwrap();
         leave(vec![bob]).await;
-        // One player is there.
+        // Anna is still there.
         let since = tick(&party[0]);
         play(&mut party, |party| tick(&party[0]) > since + 120)
             .await
@@ -142,7 +142,7 @@ async fn a_player_who_arrives_as_a_match_ends_plays_in_it_or_in_the_next() {
             loop {
                 let mut party = [client::<Counter>(&ticket)];
                 let played = play(&mut party, |party| tick(&party[0]) > Tick(0)).await;
-                // A busy machine may be late with its ticks, and says so.
+                // On a busy machine, the server may refuse players because its ticks are late.
                 let busy = matches!(
                     played,
                     Err(SessionEnd::Server(CloseCode::ServerBusy { .. }))

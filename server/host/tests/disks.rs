@@ -1,5 +1,5 @@
 //! Full disks and a slow disk: the effect of each policy on a separate small disk, and the recovery when there is space
-//! again. These tests are skipped with a message if no disk can be mounted.
+//! again. Tests of full disks are skipped with a message if no disk can be mounted.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Write};
@@ -272,7 +272,7 @@ impl Compared {
         }
     }
 
-    /// Returns the lateness that the machine alone does not explain, as text.
+    /// Fails if ticks are later than the machine alone explains.
     fn end(self, began: Instant, breaks: Instant, ends: Instant) -> Result<(), String> {
         self.stops.store(true, Ordering::Relaxed);
         assert_eq!(self.thread.join().unwrap(), 4, "all players play on");
@@ -403,7 +403,7 @@ async fn next_to_a_stalled_revocation_file(first: u32) -> Result<(), String> {
     let began = Instant::now();
     process.play_for(Duration::from_secs(3)).await;
 
-    // Like a slow disk, or another process being stopped.
+    // Holds the lock, as a slow disk or a stopped process would.
     let lock = std::fs::File::open(folder.file("lineages.lock")).unwrap();
     lock.lock().unwrap();
     let breaks = Instant::now();

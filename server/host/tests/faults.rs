@@ -29,8 +29,8 @@ const POISONED: u64 = 13;
 const SLOW: u64 = 14;
 const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
-/// The time for which ticks are measured before the faults, and after them. The journal on a full disk fails at its
-/// next world, within 10 s.
+/// How long ticks are measured before the faults; `DURING` is the time after them. The journal on a full disk fails at
+/// its next world, within 10 s.
 const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);
 /// The maximum lateness that a fault may cause in other matches, once: a lost worker counts for 20 ms, and the workers

@@ -56,7 +56,7 @@ pub(crate) struct Times(Mutex<Vec<Stepped>>);
 
 /// The server's steps.
 pub(crate) static STEPPED: Times = Times(Mutex::new(Vec::new()));
-/// The newest confirmed tick of a player, each time when it changes.
+/// The newest confirmed tick of a player, each time it changes.
 pub(crate) static CONFIRMED: Times = Times(Mutex::new(Vec::new()));
 
 impl Times {

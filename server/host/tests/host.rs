@@ -188,7 +188,7 @@ async fn a_ticket_is_valid_after_a_restart_until_a_newer_one_is_safe() {
     for once in [&older, &newer] {
         let mut party = vec![player(once)];
         play(&mut party, all_beyond(Tick(0))).await.unwrap();
-        // A ticket is used only once its session plays.
+        // A ticket counts as used only after its session plays.
         let seen = party[0].tick();
         play(&mut party, all_beyond(seen + 60)).await.unwrap();
     }

@@ -378,7 +378,7 @@ fn irregular_files_in_the_folder_are_skipped_and_reported() {
     assert!(Journal::create(&link).is_err() && !folder.file("elsewhere").exists());
 }
 
-/// A journal of any length, generated as it is read: a match of 300 ticks, after as many unknown records.
+/// A journal of any length, generated as it is read: a match of 300 ticks, preceded by unknown records.
 struct MadeUp {
     played: Vec<u8>,
     writer: JournalWriter,

@@ -15,7 +15,6 @@ pub(crate) trait Plays {
     fn frame(&mut self) -> Result<(), SessionEnd>;
 }
 
-/// The input is always 1.
 impl<S: Simulation<Input = u8>> Plays for Client<S> {
     fn frame(&mut self) -> Result<(), SessionEnd> {
         self.advance(|_| 1)

@@ -83,7 +83,7 @@ async fn a_released_match_is_resumed_by_the_next_server_in_its_tickets() {
         (old.listed().await, new.listed().await),
         (vec![8, 9], vec![7])
     );
-    // The match can also go back, but the server that released it last does not resume it for some seconds.
+    // The match can also go back, but the server that released it last does not resume it for a few seconds.
     let at = tick(&party[0]);
     let playing = play(&mut party, |party| {
         party.iter().all(|one| tick(one) > at + 120)

@@ -40,7 +40,7 @@ fn ticket(one: &mut Player) -> Ticket {
     ticket.unwrap()
 }
 
-/// One entry per reconnect, `true` if the session resumed by frames.
+/// One entry per reconnect, `true` if the session resumed from frames.
 fn returns(one: &Player) -> Vec<bool> {
     let resumed = |event: &Event| match event {
         Event::Reconnected { resumed, .. } => Some(*resumed),
@@ -250,7 +250,7 @@ fn a_stored_ticket_admits_a_new_process_and_copies_of_older_tickets_are_refused(
     server.shutdown();
 }
 
-/// Finding O1: a ticket is used only once its session plays. An interrupted join does not use up its ticket.
+/// Finding O1: a ticket counts as used only after its session plays. An interrupted join does not use up its ticket.
 #[test]
 fn an_interrupted_join_does_not_use_up_its_ticket() {
     let server = server().listen("127.0.0.1:0").unwrap();
@@ -391,7 +391,7 @@ fn a_listen_server_runs_server_and_client_in_one_process() {
     host.play_until(|host| host.tick() > Tick(30)).unwrap();
     guest.play_until(|guest| guest.tick() > Tick(30)).unwrap();
     host.client.leave();
-    // The server part runs on for its players, and ends with the last one.
+    // The server runs on for its players, and ends with the last one.
     std::thread::scope(|scope| {
         let runs_on = scope.spawn(|| server.run_until_deserted());
         let seen = guest.tick();

@@ -26,7 +26,6 @@ fn run(
     (slot, end)
 }
 
-/// Waits until `done`, and meanwhile watches the workers, as the I/O task does.
 fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     let clock = workers.0.clock;
     let until = clock.now() + PATIENCE;
@@ -37,7 +36,6 @@ fn wait(workers: &Workers, what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A match with a tick every 5 ms. Returns the count of its ticks.
 fn ticking(workers: &Workers) -> Arc<AtomicUsize> {
     let (count, clock) = (Arc::<AtomicUsize>::default(), workers.0.clock);
     let counts = count.clone();
@@ -55,7 +53,7 @@ fn few_threads_run_many_matches() {
     wait(&workers, "ticks", || {
         games.iter().all(|game| game.load(Ordering::Relaxed) > 20)
     });
-    // There are more only if the machine was busy with something else.
+    // More than one is started only if the machine is busy with something else.
     let threads = workers.0.lock().threads;
     assert!((1..=4).contains(&threads), "{threads}");
     // A match that is over is removed, and the others stay.
