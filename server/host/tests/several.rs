@@ -27,8 +27,7 @@ async fn add(server: &LoopbackHost<Counter>, id: u64) -> MatchHandle<Counter> {
         .unwrap()
 }
 
-/// An order for all matches never reached the matches after a hung one, and each match that executed it took two
-/// seconds.
+/// An order for all matches never reached the matches after a hung one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::disallowed_methods, reason = "a wait is measured")]
 async fn a_stalled_match_does_not_block_orders_to_the_whole_server() {

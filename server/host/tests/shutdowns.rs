@@ -32,7 +32,7 @@ async fn start(name: &str, ids: std::ops::RangeInclusive<u64>) -> LoopbackHost<C
 }
 
 /// Finding K3-H: matches whose turn to end had not come in 2 s were dropped, and their players were told that the match
-/// is over.
+/// was over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn players_of_many_matches_are_asked_to_retry_when_their_server_ends() {
     const MATCHES: u64 = 300;

@@ -13,7 +13,7 @@ use crate::loopback::LoopbackHost;
 use crate::players::{Player, play_for, play_remaining};
 use crate::scrape::{ask, scrape};
 
-/// The input that opens a query, and the one that needs a job.
+/// The input whose query is answered at once; that of `ASK_LATER` is answered by a job.
 const ASK: u8 = 1;
 const ASK_LATER: u8 = 2;
 const PANIC: u8 = 3;
@@ -166,10 +166,9 @@ async fn a_match_without_active_clients_runs_less_often_but_never_stops() {
     let server = server("rests").await;
     let _handle = add(&server, 1).await;
     let number_of = async |series| scrape(server.admin()).await.of(series);
-    // An inspection wakes the match.
+    // Not by an inspection, which would wake the match.
     let ticks = async || number_of("twinstep_ticks_total").await as u64;
     let noted = async || number_of("twinstep_tick_lateness_seconds_count").await;
-    // On any machine, the match continues.
     let goes_on = async |more: u64| {
         let until = ticks().await + more;
         while ticks().await < until {

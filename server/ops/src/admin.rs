@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Errors: 400 with the expected and the given value, 401 and 403 for a missing token, 404 for an unknown match or
-//! player, 503 for a match that does not respond.
+//! player, 409 for what cannot be done now, 500 for a failed disk, 503 for a match that does not respond.
 //!
 //! Invariant: the port cannot be reached from other machines (`admin_port.rs`), and without the token it changes
 //! nothing and does not show players' names. Only its owner can open a Unix socket: a process that can open it does not
@@ -63,7 +63,8 @@ pub(super) fn bind(address: SocketAddr) -> Result<std::net::TcpListener, AdminEr
         })
 }
 
-/// Serves a bound admin port until its task is aborted. Returns its address. Without a token, changes are refused.
+/// Serves a bound admin port until its task is aborted. Returns its address. Without a token, guarded requests are
+/// refused.
 pub(super) fn start(
     listener: std::net::TcpListener,
     address: SocketAddr,

@@ -63,7 +63,7 @@ pub(super) struct AdminSocket {
 
 #[cfg(unix)]
 impl AdminSocket {
-    /// Listens at a path writable only by its owner. Replaces a socket left there by a dead process.
+    /// Listens at a socket that only its owner can open. Replaces a socket left there by a dead process.
     pub(super) fn bind(
         path: &Path,
     ) -> std::io::Result<(std::os::unix::net::UnixListener, AdminSocket)> {

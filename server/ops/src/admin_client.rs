@@ -14,7 +14,7 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
 /// The size limit for a response, which fits the largest list of bans.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
 
-/// A client for the admin port of a server on this machine. Each call blocks for up to 30 s.
+/// A client for the admin port of a server on this machine. Each call blocks, normally for less than 15 s.
 #[derive(Clone)]
 pub struct AdminClient {
     address: AdminAddress,
@@ -43,7 +43,7 @@ impl AdminClient {
     /// Adds the token in this file, which is the server's token file.
     ///
     /// # Errors
-    /// If the file does not exist, other users may read it, or it does not hold a token.
+    /// If the file cannot be read, other users may read it, or it does not hold a token.
     pub fn with_token(mut self, file: &Path) -> Result<AdminClient, AdminError> {
         self.token = Some(AdminToken::load(file)?);
         Ok(self)
@@ -52,7 +52,7 @@ impl AdminClient {
     /// Sends a GET request, such as `/matches`.
     ///
     /// # Errors
-    /// [`AdminError::Ask`] if no admin port responds there.
+    /// [`AdminError::Ask`] if no admin port responds there, or its response is malformed.
     pub fn get(&self, path: &str) -> Result<AdminAnswer, AdminError> {
         self.ask("GET", path, "")
     }

@@ -182,7 +182,6 @@ async fn answer(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
     let _ = tokio::time::timeout(REQUEST_PATIENCE, connection).await;
 }
 
-/// Refuses bodies that are too long or not text.
 async fn only_short_text(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, REQUEST_BYTES_MAX).await else {

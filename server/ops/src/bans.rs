@@ -78,7 +78,7 @@ struct BanStore {
     path: Option<PathBuf>,
     /// Changes that are not in the file yet; `None` ends a ban. Locked while the file is written.
     unwritten: Mutex<BTreeMap<String, Option<Ban>>>,
-    /// Bans by other processes, found in the file when this process last changed it. Their identities may have sessions
+    /// Bans by other processes, found in the file when this process changed it. Their identities may have sessions
     /// here.
     learned: Mutex<Vec<Ban>>,
 }
@@ -152,7 +152,7 @@ impl Bans {
         Ok(true)
     }
 
-    /// Drains the bans by other processes that this process found in the file when it last [changed](Self::ban) it.
+    /// Takes the bans by other processes that this process has found in the file at its own [changes](Self::ban).
     pub(super) fn take_learned(&self) -> Vec<Ban> {
         std::mem::take(&mut guard(&self.0.learned))
     }
@@ -243,12 +243,12 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Checks whether a file of bans can be read, if it exists.
+/// Checks whether the ban file can be read, if it exists.
 pub(crate) fn check(path: &Path) -> Result<(), BansError> {
     read(path).map(drop)
 }
 
-/// Locks the file of bans until the returned file is dropped. Other processes hold the lock for one write only; after
+/// Locks the ban file until the returned file is dropped. Other processes hold the lock for one write only; after
 /// [`LOCK_PATIENCE`] the error names it.
 fn lock(path: &Path) -> Result<File, BansError> {
     let name = with_end(path, ".lock");
@@ -273,8 +273,7 @@ fn lock(path: &Path) -> Result<File, BansError> {
     Err(BansError::Locked { lock: name })
 }
 
-/// Restricts the lock's file to its owner: earlier versions created it so that every user of the
-/// machine could lock it.
+/// Restricts the lock file to its owner: earlier versions let every user of the machine lock it.
 fn keep_to_owner(_lock: &File) {
     #[cfg(unix)]
     {

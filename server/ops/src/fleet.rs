@@ -32,7 +32,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// The pause after a request was refused permanently, e.g. because a counter is not in the manifest.
 const REFUSED_AGAIN: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_secs(60);
-/// The maximum time for requests to the sidecar at shutdown.
+/// At shutdown, requests to the sidecar are retried for this long.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 const PLAYERS: &str = "players";
 
@@ -177,7 +177,8 @@ async fn report(sidecar: Sidecar, control: HostControl, news: watch::Receiver<Fl
     }
 }
 
-/// Sends the values that changed, once ready. Then a failed report does not stop the others; returns the first error.
+/// Reports that the server is ready; from then on, each value that changed. A failed value does not stop the others.
+/// Returns the first error.
 async fn send_report(
     sidecar: Sidecar,
     control: &HostControl,

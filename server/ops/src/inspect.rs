@@ -140,12 +140,12 @@ impl<'r, S: Simulation> Inspector<'r, S> {
         Ok(self)
     }
 
-    /// Replays the journal and writes the page. Cost per tick: a step, a tree of the state (some 50 ns for each number
-    /// in it), and some 200 bytes of the page.
+    /// Replays the journal and writes the page. Cost per tick: a step, a tree of the state (about 50 ns for each number
+    /// in it), and about 200 bytes of the page.
     ///
     /// # Errors
-    /// [`InspectError`] if the journal or a tape cannot be read, or if the chosen ticks do not exist or are too many.
-    /// After an error, the page is incomplete.
+    /// [`InspectError`] if the journal cannot be read, a tape is of another game, the chosen ticks do not exist or are
+    /// too many, or the page is too large or cannot be written. After an error, the page is incomplete.
     pub fn write(
         &self,
         journal: impl JournalSource + Send,

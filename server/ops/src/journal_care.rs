@@ -104,7 +104,7 @@ fn look<S: Simulation>(
             let harm = match remains(stored, end).map_err(unreadable)? {
                 None => Harm::Junk,
                 Some(remains) => {
-                    // Estimated from earlier turns, or known from a later world.
+                    // Estimated from earlier turns, but not less than a later world shows.
                     let of_turns = u64::from(survey.ticks) * remains.turns / index.turns.max(1);
                     let of_turns = of_turns.try_into().unwrap_or(u32::MAX);
                     let named = remains

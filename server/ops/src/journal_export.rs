@@ -157,7 +157,7 @@ struct AnswerRow<'a, S: Simulation> {
 }
 
 /// Writes a journal, e.g. a [`StoredJournal`](twinstep_host::StoredJournal), as lines of JSON: its sealed frames, not
-/// the resulting worlds. Cost: some 200 bytes per tick of four players with small inputs, and 10 µs.
+/// the resulting worlds. Cost: about 200 bytes per tick of four players with small inputs, and 10 µs.
 ///
 /// # Errors
 /// [`ExportError`] if the journal cannot be read or is of another game or version, or the lines cannot be written. The

@@ -205,7 +205,7 @@ mod tests {
         ("match-2.1.journal", 7),
         ("match-x.1.journal", 90),
     ];
-    /// Files that must stay: one of a running match, and foreign files.
+    /// Files that must stay: journals of matches that have not ended, and a foreign file.
     const KEPT: [&str; 3] = [
         "match-1-1700000000.journal",
         "match-1.journal",

@@ -28,7 +28,6 @@ pub(super) enum Mark {
     Ended,
 }
 
-// The drawn data: a few bytes per tick, and a bounded list of marks.
 #[derive(Default)]
 pub(super) struct Lanes {
     pub(super) from: Tick,

@@ -53,7 +53,7 @@ impl Metrics {
         self.0.incidents.each_ref().map(load)
     }
 
-    /// The number of matches created on demand, of refused requests per [`NotMade`], and of ended matches per
+    /// The numbers of matches created on demand, of refused requests per [`NotMade`], and of ended matches per
     /// [`MatchEnd`].
     pub(super) fn demand(&self) -> (u64, [u64; NotMade::COUNT], [u64; MatchEnd::COUNT]) {
         let not_made = self.0.not_made.each_ref().map(load);
