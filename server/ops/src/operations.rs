@@ -5,7 +5,7 @@
 //!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet is informed
 //! ```
 //!
-//! Invariant: `open` reports all errors of files and addresses before the host has created any file.
+//! Invariant: `open` reports all errors of the tools' files and addresses before the host has created any file.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -35,14 +35,14 @@ pub struct OpsConfig {
     /// The file with the token for changes and lists of players at `admin`; created if it does not exist, private to
     /// its owner. If `None`, these are refused there.
     pub admin_token: Option<PathBuf>,
-    /// The file of bans, created with the first ban; shared by processes that share a folder of journals. If `None`,
-    /// bans end with the process.
+    /// The ban file, created with the first ban; shared by processes that share a folder of journals. If `None`, bans
+    /// end with the process.
     pub bans_file: Option<PathBuf>,
     /// The folder in which the admin port saves games; created with the first one. If `None`, it does not save games.
     pub saves: Option<PathBuf>,
     /// The sidecar of the fleet manager, if the host belongs to a fleet.
     pub fleet: Option<Sidecar>,
-    /// A folder of journals, and how long the journals of ended matches are kept there.
+    /// A folder of journals, and the limits for the journals of ended matches there.
     pub keep: Option<(PathBuf, KeepJournals)>,
 }
 
@@ -165,7 +165,7 @@ impl Drop for RunningOps {
     }
 }
 
-/// The changes found by rereading the file of bans.
+/// The changes found by rereading the ban file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadedBans {
     /// Newly banned identities. Their sessions are removed.
@@ -175,19 +175,19 @@ pub struct ReloadedBans {
 }
 
 impl RunningOps {
-    /// The address of the admin port.
+    /// The loopback address of the admin port. Returns `None` if it has none.
     #[must_use]
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The state of this server as seen by the fleet manager, and its changes.
+    /// A channel that watches the state of this server as the fleet manager sees it. Returns `None` without a fleet.
     #[must_use]
     pub fn fleet_news(&self) -> Option<watch::Receiver<FleetNews>> {
         self.fleet.as_ref().map(Membership::news)
     }
 
-    /// Reads the file of bans again, after another process or an operator changed it. Waits for the disk.
+    /// Reads the ban file again, after another process or an operator changed it. Waits for the disk.
     ///
     /// # Errors
     /// If the file cannot be read, or is damaged. In both cases, the bans are unchanged.

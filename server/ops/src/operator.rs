@@ -101,7 +101,7 @@ impl ReadSettings {
         }
     }
 
-    /// Replaces the flag named in an error by the place of the value, if the value comes from elsewhere.
+    /// Replaces the flag named in an error with the place of the value, if the value comes from elsewhere.
     #[must_use]
     pub fn place(&self, error: SettingError) -> SettingError {
         error.placed(&self.places)
@@ -124,10 +124,10 @@ impl ReadSettings {
     }
 }
 
-/// A whole program: reads the operator's settings, starts the server that `make` returns, and runs it until it is asked
-/// to end. Exits with 0 on success, with 1 if the match ended by a fault or signals cannot be handled, with 2 for an
-/// unusable setting, with 130 after a second stop signal, which ends it without waiting. Errors go to standard error,
-/// logs where the author sends them.
+/// Runs a whole program: reads the operator's settings; prints or checks them if asked to; otherwise starts the server
+/// that `make` returns, and runs it until it is asked to end. Exits with 0 on success, with 1 if the match ended by a
+/// fault or signals cannot be handled, with 2 for an unusable setting, with 130 after a second stop signal, which ends
+/// it without waiting. Errors go to standard error, logs where the author sends them.
 pub fn operate<A: CommandFactory + FromArgMatches, S: Simulation>(
     settings: impl FnOnce(&A) -> &Settings,
     make: impl FnOnce(&A) -> Result<Server<S>, SettingError>,

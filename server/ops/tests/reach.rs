@@ -95,7 +95,7 @@ pub(crate) fn serve() -> ExitCode {
     }
 }
 
-/// Splits a command line into words, and replaces `@NAME` by the path of that file in `folder`.
+/// Splits a command line into words, and replaces `@NAME` with the path of that file in `folder`.
 fn named(folder: &Folder, flags: &str) -> Vec<String> {
     let named = |flag: &str| match flag.split_once('@') {
         Some((before, name)) => format!("{before}{}", folder.file(name)),

@@ -31,7 +31,7 @@ fn metric_names_follow_prometheus_rules() {
     }
 }
 
-/// The words of a text that look like metric names, without their suffixes.
+/// The words of a text that look like metric names.
 fn named(text: &str) -> Vec<&str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !is_part(c))

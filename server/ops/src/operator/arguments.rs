@@ -150,7 +150,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// Adds the place of the value to a clap error, if the value does not come from a flag, and what was expected of a number.
+    /// Adds to a clap error the place of the value, unless it comes from a flag, and the numbers that are expected.
     #[must_use]
     pub fn explain(&self, error: Error) -> Error {
         let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
@@ -230,7 +230,7 @@ pub fn plain_number(error: Error) -> Error {
     let plain = number_expected(&message);
     match plain == message {
         true => error,
-        // An error of its own begins with this word.
+        // `Error::raw` adds this prefix itself.
         false => Error::raw(error.kind(), plain.trim_start_matches("error: ")),
     }
 }

@@ -59,7 +59,7 @@ pub enum SettingError {
 }
 
 impl SettingError {
-    /// The error for a value that clap accepted: the expected and the given value.
+    /// The error for a value that clap accepted, but that is refused; `why` states the expected and the given value.
     #[must_use]
     pub fn refused(name: &str, why: &str) -> SettingError {
         SettingError::Refused {
@@ -68,7 +68,7 @@ impl SettingError {
         }
     }
 
-    /// Replaces the flag by the place of the value, if the value comes from elsewhere.
+    /// Replaces the flag with the place of the value, if the value comes from elsewhere.
     pub(super) fn placed(mut self, places: &BTreeMap<String, String>) -> SettingError {
         if let SettingError::Refused { from, .. }
         | SettingError::Folder { from, .. }

@@ -102,7 +102,7 @@ fn load(path: &Path, from: &str) -> Result<TicketKey, SettingError> {
     })
 }
 
-/// The given file, or the credential with the setting's name.
+/// Returns the given file, or else the credential with the setting's name; and the place that names it.
 fn find(named: Option<&PathBuf>, name: &str) -> Option<(PathBuf, String)> {
     if let Some(path) = named {
         return Some((path.clone(), format!("--{name}")));

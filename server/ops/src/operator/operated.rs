@@ -61,7 +61,7 @@ impl Operating {
     }
 }
 
-/// A server configured by its operator's settings, which reloads its keys and bans at SIGHUP.
+/// A server configured by its operator's settings, which reloads its keys, bans and admin token at SIGHUP.
 pub struct Operated<S: Simulation> {
     pub(super) running: Running<S>,
     pub(super) operating: Operating,
@@ -90,7 +90,7 @@ impl<S: Simulation> Operated<S> {
     }
 }
 
-/// A server of many matches, configured by its operator's settings, which reloads its keys and bans at SIGHUP.
+/// A server of many matches, configured by its operator's settings, which reloads keys, bans and admin token at SIGHUP.
 pub struct OperatedMatches {
     pub(super) running: RunningMany,
     pub(super) operating: Operating,

@@ -43,8 +43,8 @@ struct Prepared {
 }
 
 impl Settings {
-    /// Checks whether this server would start: does everything that [`listen`](Self::listen) does before it binds an
-    /// address, and removes all files that it creates.
+    /// Checks whether this server would start: does what [`listen`](Self::listen) does before it binds an address, but
+    /// does not ask the fleet, and removes all files that it creates.
     ///
     /// # Errors
     /// If the server would not start.
@@ -53,8 +53,8 @@ impl Settings {
         Ok(server.check(prepared.listen)?)
     }
 
-    /// Starts a server with these settings. They replace the program's own addresses, keys, files and observers, but
-    /// not its game, hooks, policies and build name.
+    /// Starts a server with these settings. They replace the program's own addresses, keys, files, observers, and
+    /// numbers of players and spectators, but not its game, hooks, other policies and build name.
     ///
     /// # Errors
     /// If a file or an address cannot be used.
