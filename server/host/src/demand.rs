@@ -54,7 +54,7 @@ where
     }
 }
 
-/// How a server creates matches: each match is created when the first valid player ticket for it arrives.
+/// Creates a server's matches, each when the first valid player ticket for it arrives.
 ///
 /// The closure returns the blueprint for a match id. A closure that returns an `Option` decides which ids exist.
 ///

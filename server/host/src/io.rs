@@ -78,7 +78,7 @@ impl LossLines {
         }
     }
 
-    /// Returns `true` if a line is due. `is_any`: whether datagrams were dropped since the last line.
+    /// Returns `true` if a line is due. `is_any`: datagrams were dropped since the last line.
     fn is_due(&mut self, now: Duration, is_any: bool) -> bool {
         if now < self.due {
             return false;
@@ -331,8 +331,8 @@ impl Io {
         }
     }
 
-    /// Routes a waiting session to its match, if that runs here and its inbox has space; if none runs here, requests
-    /// it. Checks bans and draining each time.
+    /// Routes a waiting session to its match, or requests the match if it does not run here. Closes the session if it
+    /// is banned, the host drains, or the match has moved.
     fn route(&mut self, session: SessionId) {
         let Some(routed) = self.routes.get(session) else {
             return;

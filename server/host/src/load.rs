@@ -57,8 +57,8 @@ impl Load {
         self.high_for > 0
     }
 
-    /// Returns the time until the next beat if neither a datagram nor a match wakes the task first. `due`: when the
-    /// next match is due.
+    /// The time until the next beat if neither a datagram nor a match wakes the task first. `due`: when the next match
+    /// is due.
     pub(super) fn until_beat(
         &self,
         now: Duration,

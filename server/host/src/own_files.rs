@@ -338,7 +338,7 @@ mod on_every_system {
         file.set_len(3).unwrap();
         let moved = with_end(&path, ".moved");
         rename_to_free(&path, &moved).unwrap();
-        // On Windows, every existing name counted as the name of every open file, so journals of ended matches were lost.
+        // On Windows, every existing name counted as that of every open file, so journals of ended matches were lost.
         let other = with_end(&path, ".other");
         std::fs::write(&other, "onetwo").unwrap();
         assert!(leads_to(&moved, &file).unwrap() && !leads_to(&other, &file).unwrap());

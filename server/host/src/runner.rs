@@ -112,7 +112,7 @@ pub(super) struct Runner<S: Simulation> {
         crossbeam_channel::Sender<EncodedWorld>,
         crossbeam_channel::Receiver<EncodedWorld>,
     ),
-    // Whether a save was written.
+    // `true` if the save was written.
     saved: (
         crossbeam_channel::Sender<bool>,
         crossbeam_channel::Receiver<bool>,
@@ -427,7 +427,6 @@ impl<S: Simulation> Runner<S> {
         self.match_.close(self.close_code(code));
     }
 
-    /// Keeps a released match here, because its journal cannot be written.
     fn cancel_release(&mut self) {
         if let Some((_, answer)) = self.released.take() {
             logged::warn!(

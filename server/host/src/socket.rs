@@ -34,7 +34,7 @@ const REFUSALS_MAX: u8 = 8;
 pub(super) struct Socket {
     inner: Inner,
     kind: Kind,
-    /// Whether the kernel handles several datagrams per call, as far as is known.
+    /// `true` while the kernel is believed to take several datagrams per call.
     takes_many: bool,
     /// Consecutive batches that the kernel refused although it then took a single datagram.
     refusals: u8,

@@ -216,7 +216,7 @@ async fn a_server_with_an_unreadable_ban_file_does_not_start() {
         reply.contains("the ban file could not be written"),
         "{reply}"
     );
-    // Whether the file has a ban of this player is unknown.
+    // It is unknown whether the file has a ban of this player.
     let (status, reply) = server.ask("POST /unban?identity=bob", "").await;
     assert_eq!(status, 500);
     assert!(

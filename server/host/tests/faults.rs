@@ -29,7 +29,7 @@ const POISONED: u64 = 13;
 const SLOW: u64 = 14;
 const FULL_ENDS: u64 = 15;
 const FULL_GOES_ON: u64 = 16;
-/// How long ticks are measured before the faults; `DURING` is the time after them. The journal on a full disk fails at
+/// Ticks are measured for this long before the faults, and for `DURING` after them. The journal on a full disk fails at
 /// its next world, within 10 s.
 const BEFORE: Duration = Duration::from_secs(3);
 const DURING: Duration = Duration::from_secs(13);

@@ -103,7 +103,7 @@ impl LiveToken {
         LiveToken(Arc::new(Mutex::new(token)))
     }
 
-    /// Replaces the token. Returns `true` if the new token differs from the old one.
+    /// Returns `true` if the new token differs from the old one.
     pub(super) fn replace(&self, token: AdminToken) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = known.0 != token.0;

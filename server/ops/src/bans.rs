@@ -453,7 +453,7 @@ mod tests {
         assert!(bans.ban(ban("anna", None), NOW).is_err());
         assert_eq!(who(&bans), ["anna"]);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[");
-        // Whether the file has a ban of this player is unknown, so nothing is changed.
+        // It is unknown whether the file has a ban of this player, so nothing is changed.
         let failed = bans.unban("carl", NOW).unwrap_err().to_string();
         assert!(failed.starts_with("no ban was changed: "), "{failed}");
         // The repaired file gets the missing changes.

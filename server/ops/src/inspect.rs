@@ -34,9 +34,7 @@ mod words;
 
 /// The maximum number of ticks of a page: an hour at 60 Hz.
 pub const INSPECT_TICKS_MAX: u32 = 216_000;
-// The maximum size of a page, in bytes.
 const PAGE_BYTES_MAX: u64 = 256 << 20;
-// The maximum size of a tape, in bytes.
 const TAPE_BYTES_MAX: usize = 64 << 20;
 const BLOCK_TICKS: usize = 512;
 

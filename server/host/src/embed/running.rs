@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
 
-/// How a server ended.
+/// The way in which a server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// On request, or because all players had left.

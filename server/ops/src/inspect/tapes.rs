@@ -18,7 +18,6 @@ pub(super) struct ClientTape {
     players: Vec<PlayerId>,
     loops: Vec<LoopShare>,
     lost: u64,
-    // The records by the tick to which they belong.
     records: Vec<(Tick, TapeRecord)>,
 }
 

@@ -145,7 +145,7 @@ impl MatchObserver for CountedMatch {
         let Matches { running, over } = &mut *matches;
         let before = running.len();
         running.retain(|counts| !Arc::ptr_eq(counts, &self.counts));
-        // Moved once, however often this is called.
+        // Moves the counts once, however often this is called.
         if running.len() < before {
             self.counts.add_to(over);
         }

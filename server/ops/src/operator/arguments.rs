@@ -125,7 +125,6 @@ impl Arguments {
         }
     }
 
-    /// Adds a value from the environment or the file, unless it is overridden.
     fn add(
         &mut self,
         arg: Option<&Arg>,

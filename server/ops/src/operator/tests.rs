@@ -163,7 +163,7 @@ fn unknown_variables_are_logged_and_do_not_stop_a_server() {
     ] {
         let (_, reading) = read_both(&line, &[(name, value)]).unwrap();
         assert_eq!(reading.unknown, [name]);
-        // Only the log names it.
+        // Only the log names the variable.
         let said = check(&line, &[(name, value)]).unwrap();
         assert!(!said.contains(name), "{said}");
     }
