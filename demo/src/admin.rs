@@ -1,7 +1,7 @@
 //! `powderkeg admin`: sends a request to the admin port of a server on this machine, and prints the response as text
 //! or, with `--json`, unchanged.
 //!
-//! The response is printed as the server sent it, except that text chosen by players is escaped.
+//! In the text, strings that players chose are escaped.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -180,7 +180,7 @@ pub(crate) fn admin(args: &AdminArgs) -> Result<ExitCode, Failure> {
         (path, Some(body)) => client.post(&path, &body.to_string()),
     }?;
     if answer.status != 200 {
-        // The server's text describes the error.
+        // The server's text describes the error, but not the flag that is missing after a 401.
         let said = match (answer.status, &args.token_file) {
             (401, None) => {
                 "give --token-file FILE: the server's --admin-token-file (default: KEY-FILE.admin in its --state \

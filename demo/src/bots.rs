@@ -52,7 +52,7 @@ pub struct BotClient {
     rules: Arc<Rules>,
     ready: Option<(Pad, Option<Command>)>,
     sampled: u32,
-    /// The counters and the points at the last sampled tick. An ended session no longer has them.
+    /// The counters and the score at the last sampled tick. An ended session no longer has them.
     kept: (SessionStats, u32),
     ended: Option<SessionEnd>,
 }
@@ -84,7 +84,8 @@ impl BotClient {
         }
     }
 
-    /// Advances the client; the bot decides once for each sampled tick. Has no effect once the session is over.
+    /// Advances the client. All ticks sampled in one call use one decision of the bot. Has no effect after the session
+    /// ended.
     pub fn advance(&mut self, hands: BotHands) {
         if self.ended.is_some() {
             return;

@@ -287,7 +287,7 @@ fn measure(args: &BotsArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!faults.is_empty())))
 }
 
-/// Sends the log to standard error, but not into a view on the terminal.
+/// Sends the log to standard error, unless a view draws on the same terminal.
 fn log(cli: &Cli) -> Result<(), Failure> {
     let draws = match &cli.task {
         None => draws(&cli.play.view),

@@ -196,8 +196,8 @@ fn reachable(server: Server<Game>, args: &HostArgs) -> Server<Game> {
     dialled.into_iter().fold(server, Server::public)
 }
 
-/// Returns the addresses that players dial, in order: the given one, this machine's addresses on its networks,
-/// loopback. If the result is empty, the listening address is enough.
+/// Returns the addresses that players dial, in order: the given one; then the listening address or, if it is
+/// unspecified, this machine's addresses on its networks and loopback. With port 0, only the given one.
 fn dialled(
     listen: SocketAddr,
     public: Option<ServerAddress>,
@@ -213,7 +213,7 @@ fn dialled(
                 own_addresses().into_iter().filter(hears).collect()
             }
         };
-        // The host also plays, and many routers do not route their public address back inside.
+        // The host also plays, and many routers do not route their public address back into the network.
         let here = match listen.ip().is_unspecified() {
             true => IpAddr::from(Ipv4Addr::LOCALHOST),
             false => listen.ip(),
@@ -266,13 +266,13 @@ fn outward_from(any: IpAddr, to: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Name prefixes of networks that exist only within a machine.
+/// Name prefixes of network interfaces that exist only within a machine.
 const WITHIN: [&str; 8] = [
     "docker", "br-", "veth", "virbr", "vboxnet", "vmnet", "cni", "podman",
 ];
 
-/// Returns the addresses that others may dial: first those with a route outward, then private ones, then global ones,
-/// then link-local ones, and last those of networks within this machine. IPv4 comes first in each group.
+/// Returns the addresses that others may dial: first those with a route outward, then private IPv4 ones, then the rest,
+/// then link-local IPv4 ones, and last those of networks within this machine. IPv4 comes first in each group.
 fn in_order(outward: &[IpAddr], listed: impl Iterator<Item = (IpAddr, String)>) -> Vec<IpAddr> {
     let rank = |(ip, name): &(IpAddr, String)| {
         let group = match ip {

@@ -14,7 +14,7 @@ use twinstep_ops::{InspectError, Inspected, Inspector};
 use crate::args::InspectArgs;
 use crate::failure::Failure;
 
-// Larger than the largest tape, so that a larger file is refused as such, with its name.
+// Above the limit for tapes, so that a larger file gets the error about its size, with its name.
 const READ_BYTES_MAX: u64 = 65 << 20;
 
 pub(crate) fn inspect(args: &InspectArgs) -> Result<ExitCode, Failure> {
@@ -98,7 +98,7 @@ pub(crate) fn taped(
     }
 }
 
-// Lets a client write its tape to a new file, if one is given. The tape ends where the file cannot be written.
+// Lets a client write its tape to a new file, if one is given. The tape ends at the first write error.
 pub(crate) fn tape_to(
     client: Client<Game, GameShow>,
     file: Option<&Path>,

@@ -90,7 +90,7 @@ fn without_quotes(value: &str) -> String {
     text
 }
 
-/// A log with a JSON object for each event: time, level, message, fields.
+/// A log with a JSON object for each event: time, level, target, then the message and the fields.
 pub(crate) fn objects<W>(filter: EnvFilter, writer: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The subcommands `play` and `join`: a match here with bots, or the match of a ticket.
+//! The subcommands `play` and `join`: a match on this machine with bots, or the match of a ticket.
 
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -333,7 +333,7 @@ fn paste() -> Result<Ticket, Failure> {
     }
 }
 
-/// The path of the newest reconnect ticket, which is the ticket file's name and `.rejoin`.
+/// The path of the newest reconnect ticket: the ticket file's path with `.rejoin` appended.
 fn beside_ticket(ticket: &Path) -> PathBuf {
     let mut path = ticket.as_os_str().to_owned();
     path.push(".rejoin");
@@ -374,8 +374,8 @@ fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
 type Entered = Result<Client<Game, GameShow>, Option<SessionEnd>>;
 
 /// Rejoins a match with the ticket that an earlier process stored, or with the older ticket if the stored one is
-/// refused. If both are refused, the error is that of the stored ticket. Returns `None` if there is no stored ticket,
-/// or if it is unreadable.
+/// superseded, expired or unanswered. If both are, the error is that of the stored ticket. Returns `None` if there is
+/// no stored ticket, or if it is unreadable.
 fn rejoin(
     kept: &Path,
     older: &Ticket,
@@ -402,7 +402,7 @@ fn rejoin(
     }))
 }
 
-/// Dials until the match is entered. A full server is dialled up to [`FULL_DIALS_MAX`] times.
+/// Dials, and waits until the match is entered. Dials a full or busy server up to [`FULL_DIALS_MAX`] times.
 fn enter(
     ticket: &Ticket,
     kept: &Path,

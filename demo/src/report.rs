@@ -1,9 +1,9 @@
 //! The report of a run: as JSON for programs, as text for people, and a list of faults.
 //!
 //! A *stall* is time in which the pace asked for a tick, but the prediction or the inputs could lead no farther. A
-//! *fill* is a sealed tick whose input of this player did not reach the server in time. *Others* is the distance, in
-//! player radii, between another player as drawn and that player's final position at the drawn time. It is at most this
-//! for 95 % of the time.
+//! *fill* is a sealed tick whose input of this player did not reach the server in time. *Others* is the 95th percentile
+//! of the distance, in player radii, between another player as drawn and that player's final position at the drawn
+//! time.
 //!
 //! The window of the rates starts 60 ticks after the last player joined, and ends with the inputs. It covers rebuilds,
 //! ticks simulated again, cancelled cues a minute, bytes and packets, and all drawn values ([`SeenReport`]). Everything
@@ -62,7 +62,7 @@ pub struct ClientReport {
     pub held_ms: f64,
     /// The client's ticks skipped by a clock jump.
     pub skipped_ticks: u64,
-    // The part of them skipped by a leap, after inputs had come more than 12 ticks too late.
+    // The part of `skipped_ticks` skipped by a leap, after inputs had come more than 12 ticks too late.
     pub leapt_ticks: u64,
     // The longest run of consecutive fills.
     pub fills_run_max: u32,
@@ -288,7 +288,6 @@ const HEAD: &str = "\
 player       rtt    lead  margin redone  fills  stall rebuilt others    age   cues   cancelled      up    down
               ms   ticks   ticks  ticks  ticks     ms   times  radii     ms           a minute     B/s     B/s";
 
-// What the columns mean.
 const KEY: &str = "\
 lead: ticks that the prediction is ahead · margin: ticks that inputs arrive early · redone: ticks simulated again
 fills: inputs that the server filled in · stall: waiting for the server · rebuilt: corrections of the prediction

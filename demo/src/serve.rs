@@ -125,7 +125,7 @@ pub(crate) fn key(file: &Path) -> Result<ExitCode, Failure> {
 pub(crate) fn ticket(args: &TicketArgs) -> Result<ExitCode, Failure> {
     let key = TicketKey::load(&args.key_file)?;
     let seats = if args.spectate { 0 } else { args.seats };
-    // The ticket is newer than all revoked ones, if this is where the server records them.
+    // Makes the ticket newer than all revoked ones, if the server records them in this file.
     let known = LineageFile::load(beside(&args.key_file))?;
     let holder = Holder {
         match_id: args.match_id,

@@ -9,8 +9,8 @@
 //!
 //! A flying barrel keeps burning, and explodes where it is when the fuse ends. A barrel in the air cannot be lit.
 //!
-//! Invariant: each life of a barrel asks exactly once, under its own key. The answer is applied in the frame that
-//! contains it, and only to bodies that existed at the tick of the query.
+//! Invariant: each life of a barrel asks about its blast at most once, under its own key. The answer is applied in the
+//! frame that contains it, and never to an enemy, barrel or crate that has appeared or moved since the query.
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -30,7 +30,7 @@ impl Game {
             .extend(homes.map(|at| Barrel::new(0, Tick(0), *at)));
     }
 
-    /// Lights an unlit barrel at rest; `by` gets the credit.
+    /// Lights the barrel if it is whole and at rest. Kills by its blast are credited to `by`.
     pub(super) fn light(
         &mut self,
         n: u8,
@@ -69,7 +69,7 @@ impl Game {
         })
     }
 
-    /// When a fuse has burnt down, asks which bodies the blast hits. (Law *One door*: a step does not compute physics.)
+    /// Asks which bodies the blast hits, because a step does not compute physics (Law: One door).
     pub(super) fn burst(&mut self, n: u8, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let Some(barrel) = self.barrels.get_mut(usize::from(n)) else {
             return;
@@ -170,7 +170,7 @@ impl Game {
         }
     }
 
-    /// Applies one hit of a blast, unless the body appeared after the query.
+    /// Applies one hit of a blast, unless an enemy has appeared, or a barrel or crate has moved, since the query.
     fn blast(
         &mut self,
         hit: &BlastHit,
@@ -215,7 +215,6 @@ impl Game {
         }
     }
 
-    /// Restores all barrels. A late answer to a query from an old life no longer matches any barrel.
     pub(super) fn reset_barrels(&mut self, frame: &Frame<'_, Game>) {
         for n in 0..self.barrels.len() as u8 {
             self.timers.cancel(self.barrels[usize::from(n)].key(n));

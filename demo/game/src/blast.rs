@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Walls, and crates on the ground, hide the bodies behind them. The guess draws the same three lines to a body as the
-//! mirror does (to its middle and to its two outermost points), so only rounding can make the guess wrong. A wrong
-//! guess costs a rebuild of the prediction.
+//! mirror does (to its middle and to its two outermost points), so in the same state they differ only by rounding. A
+//! wrong guess costs a rebuild of the prediction.
 
 use glam::Vec2;
 
@@ -60,7 +60,6 @@ pub(super) fn guess(game: &Game, rules: &Rules, bomb: Bomb, center: Vec2) -> Bla
     BlastHit::nearest(hits)
 }
 
-/// Returns `true` if a crate other than `body` lies between two points.
 fn is_hidden(game: &Game, body: Victim, from: Vec2, to: Vec2) -> bool {
     let mut crates = game.crates.iter().zip(0..);
     crates.any(|(chest, n)| {

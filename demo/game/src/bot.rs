@@ -13,14 +13,14 @@ use super::state::{BarrelStage, Game, Item, PLAYER_RADIUS, Player};
 use super::units::Heading;
 use super::weapon::Weapon;
 
-/// The movement of a bot's sticks, which a prediction has to guess.
+/// How a bot moves its sticks, which a prediction has to guess.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sticks {
-    /// Keys and a mouse: one of eight directions, held for some ticks; the aim changes every tick.
+    /// Keys and a mouse: one of eight directions, held for a while; the aim jitters.
     Keys,
-    /// Both directions change every tick, as with a human thumb, which is the hardest to guess.
+    /// The pad changes every tick, as under a human's thumbs, which is the hardest to guess.
     Analog,
-    /// All inputs change every tenth tick.
+    /// The pad changes every tenth tick.
     Sticky,
     /// Neutral, no fire, no orders.
     Still,
@@ -263,7 +263,6 @@ fn goal(game: &Game, player: &Player) -> Option<Vec2> {
         .map(|(_, at)| at)
 }
 
-/// Steers away from teammates that are too near, for a bot without a target.
 fn away_from_teammates(game: &Game, at: Vec2) -> Vec2 {
     let others = game.players.values().filter(|other| other.is_alive());
     let near = others.map(|other| at - other.at);
@@ -271,8 +270,8 @@ fn away_from_teammates(game: &Game, at: Vec2) -> Vec2 {
     near.map(|way| way.normalize_or_zero() * 0.4).sum()
 }
 
-/// Steers away from bullets that come close, from enemies nearby, and from burning barrels. A longer vector is more
-/// urgent.
+/// Steers away from bullets that come close, from enemies nearby and the lanes of chargers, and from burning barrels. A
+/// longer vector is more urgent.
 fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
     let mut away = Vec2::ZERO;
     for bullet in &game.bullets {
@@ -284,7 +283,7 @@ fn danger(game: &Game, rules: &Rules, player: &Player, now: Tick) -> Vec2 {
         }
         let miss = offset + bullet.step * ticks;
         if miss.length_squared() < MISS * MISS {
-            // A bullet that flies straight at the bot passes on neither side, so step to either side.
+            // A bullet that flies straight at the bot passes on neither side, so step to its left.
             let aside = match miss.length_squared() > 1e-4 {
                 true => -miss.normalize_or_zero(),
                 false => bullet.step.perp().normalize_or_zero(),

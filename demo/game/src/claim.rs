@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Invariant: no step on the server or in an authority ever tests whether a player is touched. Only
-//! [`Game::claim_harm`] does, in the prediction, for the local players of this screen. So a player dies from a bullet
-//! exactly if the player's own screen showed the hit. Where owners are not trusted, the server's referee also tests,
-//! later and outside of any step: see `judge`.
+//! [`Game::claim_harm`] does, in the prediction, for the local players of this screen. So a bullet hits a player only
+//! if the player's own screen showed the hit. The exception: where owners are not trusted, the server's referee also
+//! tests, later and outside of any step (see `judge`).
 
 use glam::Vec2;
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
@@ -30,14 +30,13 @@ impl Game {
         }
     }
 
-    /// Returns the claim that a player's own screen should make, judged by the state at the end of `now`.
+    /// Returns the claim that the player's own screen should make for the state at the end of `now`, if any.
     pub(super) fn harm_of(&self, player: PlayerId, now: Tick, rules: &Rules) -> Option<Command> {
         let who = self.players.get(&player)?;
         let who = who.is_vulnerable(now).then_some(who)?;
         self.harm_to(who, now, rules)
     }
 
-    /// Returns the claim that follows from a touch: a hit or a death.
     fn harm_to(&self, player: &Player, now: Tick, rules: &Rules) -> Option<Command> {
         if !self.phase.is_dangerous() {
             return None;
@@ -50,7 +49,7 @@ impl Game {
         })
     }
 
-    /// Returns the key of a bullet or an enemy that touches a player, and the damage.
+    /// Returns the key and the damage of a bullet or an enemy that touches the player.
     fn touched_by(&self, player: &Player, now: Tick, rules: &Rules) -> Option<(Key, i16)> {
         #[cfg(test)]
         tests::HIT_TESTS.with(|count| count.set(count.get() + 1));

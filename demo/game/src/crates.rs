@@ -92,7 +92,6 @@ mod tests {
 
     const AT: Vec2 = Vec2::new(-28.0, -1.0);
 
-    /// Places ONE three units west of the only crate, facing it.
     fn yard() -> SoloGame {
         let rules = Rules {
             crates: vec![AT],
@@ -112,7 +111,7 @@ mod tests {
         }
     }
 
-    /// Returns a game whose crate has just been broken. The query for its content is open.
+    /// Returns a game whose crate has just been broken, and the key of the open query for its content.
     fn broken() -> (SoloGame, Key) {
         let mut game = yard();
         game.hold(ONE, fire());
@@ -183,7 +182,7 @@ mod tests {
         }
     }
 
-    /// Clients neither guess nor answer, because the query has no owner.
+    /// Clients do not guess the loot, and cannot answer, because the query has no owner.
     #[test]
     fn only_the_server_decides_the_loot() {
         let (game, key) = broken();

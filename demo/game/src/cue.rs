@@ -3,7 +3,7 @@
 //! A cue names the body, not the position. Key and value identify a cue: with a position in the value, a spark moved by
 //! a pixel would be a different cue, and would be played twice. A view knows where it last drew each body.
 //!
-//! There are at most about ten per player per second. Enemies that fire without pause (spinners) cause no cues.
+//! A player causes at most about ten cues per second. Streams of single bullets (spinners) cause none.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
@@ -28,7 +28,7 @@ pub enum Cue {
         item: Item,
     },
     Ready(PlayerId),
-    /// A player's score rose. Played only once confirmed, because a falling score looks like a bug.
+    /// A player's score rose. Played only after it is confirmed, because a falling score looks like a bug.
     Scored {
         player: PlayerId,
         points: u16,
@@ -37,7 +37,7 @@ pub enum Cue {
     Hit(u16),
     /// A hit on the enemy in this slot was critical, as drawn by the server.
     Crit(u16),
-    /// The enemy in this slot fired a bullet, or a fan or ring of bullets.
+    /// The enemy in this slot fired a bullet, a fan or a ring. Continuous streams cause no cue.
     Volley(u16),
     EnemyDied(u16),
     /// A boss started its next stage, in which it fights differently.

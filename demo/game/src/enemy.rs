@@ -17,14 +17,14 @@ use super::state::{Bullet, Enemy, Game, Timer};
 
 const STAGES: i32 = 3;
 
-/// A bullet or a volley that an enemy fired in a tick.
+/// The result of an enemy's fire: a bullet, or the cue of a volley with its key and the enemy's slot.
 #[derive(Clone)]
 pub(super) enum Fired {
     Bullet(Bullet),
     Volley(Key, u16),
 }
 
-/// The slot of an enemy, and the positions of the living players if the enemy fires.
+/// The slot of an enemy; and the positions of the living players if its next volley is due.
 type Seen = (u16, Option<ArrayVec<Vec2, PLAYERS_MAX>>);
 
 impl Enemy {
@@ -56,7 +56,6 @@ impl Game {
         }
     }
 
-    /// Schedules the arrival of an enemy of this kind in an empty slot.
     pub(super) fn expect_enemy(&mut self, slot: u16, kind: EnemyKind, at: Tick) {
         let Some(enemy) = self.enemies.get_mut(usize::from(slot)) else {
             return;
@@ -78,7 +77,7 @@ impl Game {
         }
     }
 
-    /// Moves all enemies and lets them fire. Costs one or two sines per enemy, however many players there are.
+    /// Moves all enemies and lets them fire. Moving costs at most one sine and one cosine per enemy.
     pub(super) fn move_enemies(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let (now, bullets_max) = (frame.tick(), frame.rules().tuning.bullets_max as usize);
         let living = self.players.values().filter(|player| player.is_alive());
@@ -156,7 +155,6 @@ impl Game {
         }
     }
 
-    /// Ends a wave when its boss dies. All other enemies die with it.
     fn end_wave(&mut self, fx: &mut Effects<Game>) {
         self.bullets.clear();
         for (enemy, slot) in self.enemies.iter_mut().zip(0..) {

@@ -32,10 +32,9 @@ impl Player {
 }
 
 impl Game {
-    /// Applies a player's claim that it was hit and survived. The named cause, an enemy's touch or a bullet, determines
-    /// the damage. The claim has no effect if the player cannot be hurt now, or could not have survived; otherwise a
-    /// client could remove bullets from the air and stay safe at no cost. If the claim has no effect, the referee
-    /// claims the harm owed.
+    /// Applies a player's claim that it was hit and survived. The cause `by`, a bullet or an enemy's touch, determines
+    /// the damage. The claim has no effect if the player cannot be hurt now, or would not have survived; otherwise a
+    /// client could remove bullets from the air and stay safe at no cost. The referee can still claim the harm owed.
     pub(super) fn apply_hit_claim(
         &mut self,
         id: PlayerId,

@@ -27,13 +27,14 @@ use super::state::{Game, Player};
 use super::throw::speculate;
 use super::{blast, throw};
 
-/// The greatest distance of a claimed cause from the player, in units. The player's screen is some ticks ahead of or
+/// The greatest distance of a claimed cause from the player, in units. The player's screen is a few ticks ahead of or
 /// behind the server, and shows a guess.
 pub(super) const CLAIM_REACH: f32 = 8.0;
 /// The greatest distance, in units, of an enemy that may have fired a bullet unknown to the server. The bullet may have
 /// flown on the player's screen until the server's frame removed it.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
-/// The history is searched in steps of this many ticks. A body moves by at most two units per step.
+/// The history is searched in steps of this many ticks. Bullets and players move at most two units per step; a darting
+/// charger moves up to 7.5, which is still within [`CLAIM_REACH`].
 const LOOK_EVERY_TICKS: u32 = 4;
 /// The number of past worlds that the referee searches for unclaimed harm. No debt is charged in a tick in which the
 /// player makes a claim, and claims are limited to [`CLAIMS_PER_SECOND`], so one world more is enough.
@@ -45,7 +46,7 @@ const OWED_WITHIN_MAX: u32 = HISTORY - OWED_TICKS;
 pub struct Judge;
 
 impl Referee<Game> for Judge {
-    /// Harm must be claimed, never ordered, and must be plausible.
+    /// Harm must be claimed and plausible; all other commands must be ordered.
     fn admit(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -100,7 +101,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Only the first player, which plays alone or acts as the host, may pause the match and change its speed.
+    /// Only the first player, which plays alone or acts as the host, may pause or step the match or change its speed.
+    /// All other requests are refused.
     fn admit_request(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -121,8 +123,8 @@ impl Referee<Game> for Judge {
         }
     }
 
-    /// Searches `OWED_TICKS` worlds for an unpaid debt, starting at the world `within` ticks ago. `within` is limited
-    /// to `OWED_WITHIN_MAX`, because the match does not keep older worlds.
+    /// Searches `OWED_TICKS` worlds for an unpaid debt, starting at the world `within` ticks ago (at most
+    /// `OWED_WITHIN_MAX`).
     fn owed(
         &mut self,
         look: &HookContext<'_, Game>,
@@ -148,7 +150,7 @@ impl Referee<Game> for Judge {
     }
 }
 
-/// Returns the range of ages in which debts are searched for, in ticks.
+/// Returns the ages of the worlds that are searched for debts, in ticks.
 fn ages(within: u32) -> Range<u32> {
     let within = within.min(OWED_WITHIN_MAX);
     within..within + OWED_TICKS
@@ -163,7 +165,8 @@ fn is_paid(harm: &Command, then: &Player, now: &Player) -> bool {
     }
 }
 
-/// Returns `true` if `what` could have met the player recently, according to the worlds of the last [`HISTORY`] ticks.
+/// Returns `true` if `what` could have touched the player recently, according to the worlds of the last [`HISTORY`]
+/// ticks.
 ///
 /// A player's screen can show things that the server never had: an enemy that is already dead in the sealed game, or a
 /// bullet fired by such an enemy. Their harm also counts, so a key unknown to the server is accepted if an enemy was

@@ -147,7 +147,6 @@ impl Rules {
     }
 }
 
-/// The chargers' lanes, there and back.
 fn rushes() -> Vec<Path> {
     let lanes = [
         [(-36.0, -20.5), (-36.0, 20.5), (-17.0, 0.0)],

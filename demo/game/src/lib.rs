@@ -21,12 +21,12 @@
 //! | `player`, `weapon`, `shot`, `pickup` | players, what they fire, what they find |
 //! | `kind`, `enemy`, `pattern` | enemies, and what they fire |
 //! | `barrel`, `crates` | barrels and crates |
-//! | `claim`, `harm` | "I was hit", "I died": claims of the screen that saw it, and their effects |
+//! | `claim`, `harm` | "I was hit", "I died": claims by the screen that showed it, and their effects |
 //! | `query`, `resolve` | the questions that a step must not answer itself; how the server answers them |
 //! | `hit`, `blast` | what explodes, what it hits, and how a client guesses that |
 //! | `toss`, `throw` | how a blast throws things; how a client guesses that, and its other guesses |
 //! | `secret` | secrets of the server: loot, critical hits |
-//! | `judge` | the server's referee, and claims that owners owe |
+//! | `judge` | the server's referee, and harm that owners have not claimed |
 //! | `cue`, `show` | what a view plays once; what it draws, and how it interpolates |
 //! | `bot` | an automatic player |
 //! | [`terms`] | rules, policies and sessions: the game on Twinstep |

@@ -6,8 +6,8 @@
 //!   own prediction ──▶ Hurt, Died ───────┘                    └─▶ in a frame: every copy executes it
 //! ```
 //!
-//! The referee looks at the server's world, which may differ by some ticks from the world that the player saw. So it is
-//! more lenient than the step. An order that arrives too late runs without effect.
+//! The referee looks at the server's world, which may differ by a few ticks from the world that the player saw. So it
+//! is more lenient than the step: an admitted order may run without effect.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::{Key, PlayerId};
@@ -23,8 +23,8 @@ pub enum Command {
     },
     /// A short sprint in the direction in which the player walks or, if it stands, faces.
     Dash,
-    /// "I am ready". When all players are ready, the round starts; when half of them are, it starts soon. A second
-    /// `Ready` takes it back.
+    /// "I am ready". The round starts when all players are ready, or when at least half have been ready for a while. A
+    /// second `Ready` takes it back.
     Ready,
     /// "I was hit and survived": a claim, like `Died`. It never kills.
     Hurt { by: Key },
@@ -81,7 +81,7 @@ const LAG_REACH: f32 = 6.0;
 /// Decides whether to admit an order or a claim of `player`, based on the server's world when it arrives.
 ///
 /// # Errors
-/// If the order is refused. Returns the reason.
+/// The reason, if the order is refused.
 pub fn admit(
     game: &Game,
     rules: &Rules,

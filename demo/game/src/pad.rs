@@ -46,7 +46,7 @@ impl Pad {
 }
 
 impl Controls for Pad {
-    /// Every heading is valid; buttons only if they exist.
+    /// Every heading is valid; a button that does not exist is not.
     fn is_valid(&self) -> bool {
         self.buttons & !Pad::FIRE == 0
     }

@@ -198,7 +198,7 @@ mod tests {
         );
     }
 
-    /// Returns the bullets that a boss with `health` fires in ten seconds, with ONE nearby.
+    /// Returns the steps of the bullets that a boss with `health` fires in ten seconds, with ONE nearby.
     fn barrage(health: i16) -> Vec<Vec2> {
         let mut game = with_player(quiet());
         player_mut(&mut game).at = Vec2::new(12.0, 0.0);

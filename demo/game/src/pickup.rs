@@ -19,7 +19,6 @@ impl Game {
 
     pub(super) fn add_pickup(&mut self, key: Key, item: Item, at: Vec2, now: Tick, rules: &Rules) {
         if self.pickups.len() == PICKUPS_MAX {
-            // The oldest is removed.
             self.pickups.remove(0);
         }
         self.pickups.push(Pickup {

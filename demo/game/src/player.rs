@@ -78,7 +78,7 @@ impl Game {
         fx.cue(player.cue_key(id), Cue::Appeared(id));
     }
 
-    /// Runs the players' orders. Orders of the dead are ignored, and a player dies only once.
+    /// Runs the players' orders. Of the dead, only `Ready` counts, so a player dies only once.
     pub(super) fn run_orders(&mut self, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         for (id, command) in frame.commands() {
             if *command == Command::Ready {
@@ -121,7 +121,7 @@ impl Game {
         };
         player.dash_until = now + tuning.dash_ticks;
         player.next_dash = now + tuning.dash_rest_ticks;
-        // A dash is an action, so it ends a newly appeared player's safety.
+        // A dash is an action: a newly appeared player stays safe only for `shield_ticks` more.
         player.safe_until = player.safe_until.min(now + tuning.shield_ticks);
         fx.cue(player.cue_key(id), Cue::Dashed(id));
     }

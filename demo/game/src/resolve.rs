@@ -7,8 +7,8 @@
 //!   Query::Loot, Query::Crit ──▶ luck alone                            ──▶ what no client could know before
 //! ```
 //!
-//! Besides `judge`, this is the only file in the game that uses the server crate. It keeps no state between queries:
-//! each time, the physics mirror is filled from the positions in the server's world, and random numbers are drawn anew.
+//! Besides `judge` and `terms`, this is the only file in the game that uses the server crate. It keeps no state between
+//! queries: each time, the physics mirror is filled from the server's world, and random numbers are drawn anew.
 
 use glam::Vec2;
 use twinstep_core::{Key, Mwc, PlayerId};
@@ -57,7 +57,7 @@ impl Luck {
     }
 }
 
-/// The reason why a query has no answer: a bug in the step, which digests also reveal.
+/// The reason why a query has no answer. It is always a bug in the step.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArbiterError {
@@ -67,7 +67,7 @@ pub enum ArbiterError {
     Toss(#[from] FlightError<Prop>),
 }
 
-/// Answers all queries of a match. Use one per match, because it keeps its buffers.
+/// Answers all queries of a match. It holds the level's walls and reuses its buffers.
 pub struct Arbiter {
     mirror: Mirror<Victim>,
     flights: Flights,
@@ -297,7 +297,6 @@ mod tests {
     use super::super::{Point, speculate};
     use super::*;
 
-    /// The campaign's level without its rounds.
     fn rules() -> Rules {
         Rules {
             waves: Vec::new(),

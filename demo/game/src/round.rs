@@ -26,8 +26,8 @@ use super::rules::Rules;
 use super::state::{Game, Player, RoundPhase, cause};
 
 impl Game {
-    /// The tick at which this phase ends without a player's action; after a result, the first tick at which the next
-    /// round can start.
+    /// The tick at which a countdown or a lull ends; after a result, the first tick at which the next round can start.
+    /// `None` in all other phases.
     #[must_use]
     pub fn phase_ends(&self, rules: &Rules) -> Option<Tick> {
         let ticks = match self.phase {
@@ -195,7 +195,6 @@ impl Game {
         }
     }
 
-    /// Returns `true` if some players are out and all others are idle.
     fn is_lost(&self, frame: &Frame<'_, Game>) -> bool {
         let (now, tuning) = (frame.tick(), &frame.rules().tuning);
         let mut all = self.present();

@@ -198,7 +198,6 @@ impl Rules {
         (edge * ticks_max as f32) as u32
     }
 
-    /// Returns `true` if no wall lies between two points.
     #[must_use]
     pub fn sees(&self, from: Vec2, to: Vec2) -> bool {
         self.walls

@@ -7,7 +7,7 @@
 //! Invariant: the answer does not exist before the query is asked: not in a world, in a packet, or in a generator that
 //! a client could copy. So no client can know it in advance.
 //!
-//! The odds are public; only the server calls these two functions.
+//! The odds are public; only the server draws.
 
 use twinstep_core::{Effects, Frame, Key, Mwc, PlayerId};
 
@@ -33,7 +33,7 @@ pub(super) fn crit(luck: &mut Mwc, tuning: &Tuning) -> bool {
     luck.below(100) < tuning.crit_percent
 }
 
-/// A critical hit is no longer asked for once the tick has this many queries, which leaves space for blast queries.
+/// A tick with this many queries asks for no more critical hits, which leaves space for blasts.
 const CRITS_PER_TICK: usize = 8;
 
 impl Game {
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::{Outcome, speculate};
 
-    /// ONE's lance has hit an enemy that needs two hits to die.
+    /// ONE's lance has hit an enemy whose remaining health is the damage of a critical hit.
     fn lanced() -> (SoloGame, Key) {
         let mut game = with_player(quiet());
         let at = glam::Vec2::new(-5.0, -4.0);
@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(game.sim().enemies[0].health, health);
     }
 
-    /// Clients neither guess nor answer, because the query has no owner.
+    /// Clients do not guess critical hits, and cannot answer, because the query has no owner.
     #[test]
     fn only_the_server_decides_critical_hits() {
         let (game, key) = lanced();

@@ -6,8 +6,8 @@
 //!   thumper            ──▶ over everything, and bursts where it lands: `Query::Blast`
 //! ```
 //!
-//! A remote player's shot is a *ghost* in the prediction until the input is known. It flies, hits and ends like any
-//! other shot, but it does not hurt enemies or ask queries; the step withholds its effects.
+//! A remote player's shot is a *ghost* in the prediction until the input is known. It flies and ends like any other
+//! shot, but the step withholds its effects.
 //!
 //! Bullets fly straight; `claim` decides which players they touch. Walls never move, so the tick at which a bullet
 //! meets a wall is computed when the bullet is fired. Crates move and break, so they are tested every tick.
@@ -58,7 +58,7 @@ impl Game {
         false
     }
 
-    /// Returns `true` if a shot flies on. Applies its hit, if any.
+    /// Returns `true` if a shot flies on. Applies its hit, if any; a ghost's hit is withheld.
     fn flies_on(
         &mut self,
         shot: &mut Shot,
@@ -72,7 +72,7 @@ impl Game {
             Victim::Enemy(slot) => shot.pierce(slot),
             _ => true,
         };
-        // A ghost pierces and ends like the real shot, so that it flies the same way once it is promoted.
+        // A ghost pierces and ends like the real shot, so that its path does not change when its input becomes known.
         if frame.is_ghost(shot.owner, shot.born) {
             fx.withhold();
             return !is_spent;
@@ -123,7 +123,6 @@ impl Game {
 }
 
 impl Game {
-    /// Moves all bullets, and removes those that expired or are inside a crate.
     pub(super) fn move_bullets(&mut self, now: Tick) {
         let crates = &self.crates;
         self.bullets.retain_mut(|bullet| {

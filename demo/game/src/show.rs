@@ -22,18 +22,18 @@ use super::state::{Game, Item, Prop, Shot};
 use super::units::angle_of;
 use super::weapon::Weapon;
 
-/// The identity of a drawn thing. Sorts in drawing order, so that two pictures, which are nearly always in order
-/// already, can be compared entry by entry.
+/// The identity of a drawn thing. Its order is the drawing order, so the poses of a tick are nearly sorted, and those
+/// of two ticks can be compared entry by entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShowKey {
     Crate {
         n: u8,
-        /// Which life of the crate in slot `n` this is; it rises with each respawn.
+        /// Rises with each respawn in slot `n`.
         life: u32,
     },
     Barrel {
         n: u8,
-        /// Which life of the barrel in slot `n` this is; it rises with each respawn.
+        /// Rises with each respawn in slot `n`.
         life: u32,
     },
     Pickup {
@@ -64,7 +64,6 @@ pub enum ShowKey {
 }
 
 impl ShowKey {
-    /// Returns `true` if a cue is about this body.
     #[must_use]
     pub fn is_subject_of(self, cue: &Cue) -> bool {
         match (self, *cue) {
@@ -204,9 +203,9 @@ impl ShowKey {
 pub struct GameShow;
 
 impl GameShow {
-    /// The smoothing of corrections. A remote player's shot reaches its path after 100 ms. A correction larger than a
-    /// shot's flight in 20 ticks jumps, so with a lead of up to 20 ticks a gliding shot never jumps. No correction
-    /// needs to jump at a shorter distance, because a respawned player has a new key.
+    /// The smoothing of corrections. A remote player's shot reaches its path after 100 ms. Only a correction larger
+    /// than a dash, or than a blaster's shot flies in 20 ticks, jumps; so with a lead of up to 20 ticks such a shot
+    /// glides. No shorter distance is needed, because a respawned player has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 
@@ -290,7 +289,8 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(16);
 
-    /// Players 0 and 1 walk and fire. Returns the picture of a screen where player 0 is local, after `ticks` ticks.
+    /// Steps players 0 and 1, which walk and fire. Returns the game, and the picture of a screen where player 0 is
+    /// local.
     fn played(ticks: u32) -> (Solo<Game>, Picture<ShowKey, Placed>) {
         let rules = Rules::arena(8);
         let show = GameShow;
@@ -352,7 +352,6 @@ mod tests {
             let flown = shot(PlayerId(0)) - own;
             assert!((flown - Vec2::X * 0.6).length() < 1e-4, "{flown}");
             let muzzle = shown(&picture, PlayerId(1), ticks - 1);
-            // The muzzle at that moment, as shown for the tick before.
             let gap = shot(PlayerId(1)) - muzzle;
             assert!(gap.length() < 0.2, "{gap} from the muzzle");
         }

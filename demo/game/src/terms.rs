@@ -28,8 +28,8 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
     Arc::new(enemies.map_or_else(Rules::campaign, Rules::arena))
 }
 
-/// The default policies of a match, which are the action game's, except that the referee claims a death after two
-/// thirds of a second if its owner does not claim it.
+/// The default policies of a match: those of an action game, except that the referee claims harm that its owner has not
+/// claimed within [`CLAIM_TICKS`].
 #[must_use]
 pub fn policies() -> MatchConfig {
     MatchConfig {

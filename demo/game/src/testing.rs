@@ -103,7 +103,6 @@ pub(super) fn put_enemy(game: &mut SoloGame, slot: u16, at: Vec2) -> Key {
     put_kind(game, slot, EnemyKind::of_arena(slot), at)
 }
 
-/// Puts an enemy of some kind that stays in place and does not fire.
 pub(super) fn put_kind(game: &mut SoloGame, slot: u16, kind: EnemyKind, at: Vec2) -> Key {
     let enemies = &mut game.sim_mut().enemies;
     for empty in enemies.len()..=usize::from(slot) {

@@ -220,7 +220,7 @@ fn a_guess_at_the_tick_of_the_query_equals_the_servers_answer() {
     assert!(asked > 10 && hit > 3, "{asked} blasts, {hit} hits");
 }
 
-/// Returns how a round of bots ends, and after how many seconds; the server's answers are immediate.
+/// Plays a round of bots to its end, for at most 600 s. Returns the last phase and the seconds played.
 fn round(bots: u8, seed: u64) -> (RoundPhase, u32) {
     let mut game = Match::by(Rules::campaign(), bots, seed);
     game.screens();
@@ -233,7 +233,7 @@ fn round(bots: u8, seed: u64) -> (RoundPhase, u32) {
     }
 }
 
-/// A round takes some minutes with any number of bots; they win some rounds and lose some.
+/// A round takes 3 to 8 minutes with any number of bots; they win some rounds and lose some.
 #[test]
 fn a_round_is_won_or_lost_within_minutes() {
     for bots in [1, 4, 8] {

@@ -31,10 +31,10 @@ pub(super) const LUCK_ANGLE: f32 = 0.25;
 pub(super) const TICKS_PER_SECOND: f32 = 60.0;
 /// Below this speed a thing lies still, in units per tick.
 const REST_SPEED: f32 = 0.004;
-/// The tolerance for a position, in units: the resolution of a path.
+/// The tolerance for a position, in units: a little more than the resolution of a path.
 const GRAIN: f32 = 0.1;
 
-/// Returns the speed that a blast gives to a thing that it hits, in units per tick, away from the blast's middle. At
+/// Returns the velocity that a blast gives to a thing that it hits, in units per tick, away from the blast's middle. At
 /// the edge it is a quarter of the full speed.
 pub(super) fn push(bomb: Bomb, center: Vec2, at: Vec2, hit: &BlastHit, tuning: &Tuning) -> Vec2 {
     let away = (at - center).normalize_or(Vec2::X);

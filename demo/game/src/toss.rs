@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Invariants:
-//! - A thing in the air is *aloft*: players and shots pass below it, it does not hide other bodies, and no blast, spark
-//!   or order reaches it. A fuse keeps burning, and the blast is where the barrel is at that time.
+//! - A thing in the air is *aloft*: players and shots pass below it, it does not hide other bodies, and no blast,
+//!   sapper or order reaches it. A fuse keeps burning, and the blast is where the barrel is at that time.
 //! - A path starts where the thing lay at the time of the query; a thing that has moved since stays where it is. So the
 //!   answer needs no start position, and does no harm if it arrives late or twice.
 //! - Props do not move before the answer is in a frame.
@@ -32,7 +32,7 @@ use super::units::Point;
 const ASKS_FIRST: usize = 8;
 
 impl Game {
-    /// Asks where a blast throws things, if there are any to throw.
+    /// Asks where a blast throws things, if any are in reach and the tick has few queries.
     pub(super) fn ask_toss(
         &self,
         cause: Key,
@@ -149,7 +149,7 @@ impl Game {
 struct Place<'a> {
     life: u32,
     at: &'a mut Vec2,
-    /// The tick since which it lies there. `None` if it is aloft.
+    /// The tick since which it has lain there; `None` while it is aloft.
     rests: &'a mut Option<Tick>,
 }
 

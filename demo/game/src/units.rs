@@ -1,6 +1,6 @@
 //! Whole numbers for the wire, where values are compared by `Eq`, which floats do not implement.
 //!
-//! The simulation computes in `f32` units; one unit is about a player's width. Only pads, queries, outcomes and cues
+//! The simulation computes in `f32` units; one unit is a player's width. Pads, the directions of players, and queries
 //! use the numbers of this file.
 
 use core::f32::consts::TAU;

@@ -47,8 +47,8 @@ impl Wall {
     }
 }
 
-/// Returns the part of a point's motion that lies inside a box around the origin (the slab method: T. Kay and J.
-/// Kajiya, "Ray tracing complex scenes", 1986). Returns `None` if the motion misses the box.
+/// Returns the parts of `motion` after which a point from `from` enters and leaves a box around the origin, possibly
+/// outside [0, 1] (the slab method: T. Kay and J. Kajiya, "Ray tracing complex scenes", 1986). `None` if it misses.
 pub(super) fn crossing(from: Vec2, motion: Vec2, half: Vec2) -> Option<(f32, f32)> {
     let (mut enter, mut leave) = (f32::NEG_INFINITY, f32::INFINITY);
     for (from, motion, half) in [(from.x, motion.x, half.x), (from.y, motion.y, half.y)] {

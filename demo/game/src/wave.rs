@@ -6,13 +6,13 @@ use serde::Serialize;
 
 use super::kind::EnemyKind;
 
-/// Enemies that appear together. The next wave waits until all of them are dead.
+/// Groups of enemies. The next wave starts after all of them are dead.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wave {
     pub groups: Vec<Group>,
 }
 
-/// Enemies of one kind, one after the other.
+/// Enemies of one kind that arrive one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Group {
     pub kind: EnemyKind,
@@ -23,7 +23,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Returns the number of enemies for `players` players. There is only ever one boss.
+    /// Returns the number of enemies for `players` players. The number of bosses does not grow.
     #[must_use]
     pub fn total(&self, players: usize, crowd_percent: u32) -> u16 {
         if self.kind == EnemyKind::Boss {

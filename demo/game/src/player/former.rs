@@ -31,8 +31,8 @@ impl Player {
         })
     }
 
-    /// Returns the health that the player keeps when it leaves a fight. A vulnerable player without a shield is hit;
-    /// otherwise it could leave before each bullet.
+    /// Returns the health that the player keeps when it leaves a fight. A vulnerable player without a shield loses a
+    /// bullet's damage; otherwise it could dodge each bullet by leaving.
     fn kept_health_on_leaving(&self, now: Tick, tuning: &Tuning) -> i16 {
         if self.is_away {
             return self.kept_health;
@@ -70,8 +70,8 @@ impl Game {
         self.former.insert(id, former);
     }
 
-    /// Adds a player in the state in which the seat's former player left this round. If no life is
-    /// left, the player waits for the end of the wave.
+    /// Adds a player in the state in which the seat's former player left this round. If no life is left, the player
+    /// waits for the end of the wave.
     pub(super) fn join(&mut self, id: PlayerId, frame: &Frame<'_, Game>, fx: &mut Effects<Game>) {
         let now = frame.tick();
         let former = self.former.remove(&id);

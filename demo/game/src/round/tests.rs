@@ -14,7 +14,6 @@ fn lobby() -> SoloGame {
     game
 }
 
-/// A short round with ONE and TWO in its first wave.
 fn first_wave() -> SoloGame {
     let mut game = lobby();
     game.command(ONE, Command::Ready)

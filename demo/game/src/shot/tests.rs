@@ -148,7 +148,6 @@ fn fire(game: &mut SoloGame, weapon: Weapon) {
     game.hold(ONE, Pad::default());
 }
 
-/// Places ONE in the open, with `enemies` in a row to the east.
 fn row(enemies: u16) -> SoloGame {
     let mut game = with_player(quiet());
     player_mut(&mut game).at = Vec2::new(-8.0, -4.5);
@@ -338,7 +337,7 @@ fn an_empty_weapon_is_replaced_by_the_first() {
     );
 }
 
-/// A screen where TWO is local and ONE's input at the time of the shot is not known yet.
+/// Switches to the prediction of a screen where TWO is local, and ONE's input at the time of the shot is unknown.
 fn elsewhere(game: &mut SoloGame) {
     let now = game.world().tick();
     for shot in &mut game.sim_mut().shots {

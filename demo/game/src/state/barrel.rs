@@ -24,7 +24,7 @@ pub struct Barrel {
     pub born: Tick,
     pub stage: BarrelStage,
     pub at: Vec2,
-    /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
+    /// The tick since which it has lain there; `None` while it is in the air.
     pub rests: Option<Tick>,
     /// The player that gets the credit for its blast.
     pub by: Option<PlayerId>,
@@ -69,7 +69,6 @@ impl Barrel {
         self.is_there() && self.rests.is_some()
     }
 
-    /// Returns `true` if there is an unlit barrel on the ground.
     #[must_use]
     pub fn can_be_lit(&self) -> bool {
         self.stage == BarrelStage::Whole && self.rests.is_some()

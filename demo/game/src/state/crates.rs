@@ -18,7 +18,7 @@ pub struct Crate {
     pub life: u32,
     pub born: Tick,
     pub at: Vec2,
-    /// The tick since which it lies there. `None` if a blast has thrown it and it is in the air.
+    /// The tick since which it has lain there; `None` while it is in the air.
     pub rests: Option<Tick>,
     /// Its health; 0: broken.
     pub health: i16,
@@ -50,7 +50,6 @@ impl Crate {
         }
     }
 
-    /// Returns `true` if a point is inside a crate on the ground.
     #[must_use]
     pub fn contains(&self, at: Vec2) -> bool {
         (at - self.at).abs().max_element() <= CRATE_HALF && self.stands()

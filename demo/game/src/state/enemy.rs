@@ -110,7 +110,6 @@ impl Enemy {
         self.health > 0
     }
 
-    /// Returns `true` if it can fire and hurt: some time after its birth.
     #[must_use]
     pub fn is_awake(&self, now: Tick, rules: &Rules) -> bool {
         self.is_alive() && now - self.born >= rules.tuning.enemy_waking_ticks
@@ -135,7 +134,6 @@ impl Enemy {
     }
 }
 
-/// Draws what an enemy carries, from its own generator.
 fn carried_item(luck: &mut Mwc, rules: &Rules) -> Option<Item> {
     let carries = luck.below(100) < rules.tuning.carry_percent;
     let item = match luck.below(20) {

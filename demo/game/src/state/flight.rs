@@ -13,7 +13,7 @@ use crate::hit::{Form, Victim};
 pub const TOSSED_MAX: usize = 10;
 pub const LEGS_MAX: usize = 10;
 pub const LEG_TICKS: u32 = 6;
-/// A path is in whole 16ths of a unit, which are exact in `f32`. A coordinate takes one byte, up to 79 units a second.
+/// Paths are in whole 16ths of a unit, which are exact in `f32`. A leg's coordinate takes one byte, up to 79 units/s.
 const STEPS_PER_UNIT: f32 = 16.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ impl Prop {
         }
     }
 
-    /// The radius of the circle inside it, in units.
+    /// The radius of the inscribed circle, in units.
     #[must_use]
     pub const fn radius(self) -> f32 {
         match self.form() {
@@ -49,7 +49,7 @@ impl Prop {
         }
     }
 
-    /// The radius of the circle around it, in units.
+    /// The radius of the circumscribed circle, in units.
     #[must_use]
     pub const fn outer_radius(self) -> f32 {
         match self.form() {
@@ -68,18 +68,19 @@ impl From<Prop> for Victim {
     }
 }
 
-/// The way from one corner of a path to the next, in 16ths of a unit.
+/// The offset from one corner of a path to the next, in 16ths of a unit.
 pub type FlightLeg = [i8; 2];
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throw {
     pub prop: Prop,
-    /// Its path from where it lies; each leg takes [`LEG_TICKS`].
+    /// The path from where the thing lay; each leg takes [`LEG_TICKS`].
     pub legs: ArrayVec<FlightLeg, LEGS_MAX>,
 }
 
 impl Throw {
-    /// Creates the nearest path through `corners`. After the last corner the thing lies still.
+    /// Creates the nearest path from `from` through the first [`LEGS_MAX`] of `corners`, where the thing then lies
+    /// still.
     #[must_use]
     pub fn through(prop: Prop, from: Vec2, corners: impl IntoIterator<Item = Vec2>) -> Throw {
         let mut legs = ArrayVec::<FlightLeg, LEGS_MAX>::new();

@@ -71,12 +71,12 @@ pub enum RoundPhase {
     Endless,
     /// Players gather and get ready; they cannot be hurt.
     Lobby,
-    /// All players are ready; they cannot be hurt yet.
+    /// The round is about to start; players cannot be hurt yet.
     Countdown,
     Wave,
     Lull,
     Won,
-    /// All players are dead, and no life is left.
+    /// All players except idle ones are out.
     Lost,
 }
 
@@ -106,15 +106,16 @@ pub(crate) enum Timer {
 }
 
 const SHOTS_ROOM: usize = 256;
-/// Space for bullets without enemies, and per enemy (measured: 3.3 bullets each, 5 at the peak).
+/// Space for bullets, besides [`BULLETS_PER_ENEMY`].
 const BULLETS_ROOM: usize = 128;
+/// Measured: 3.3 bullets per enemy, 5 at the peak.
 const BULLETS_PER_ENEMY: usize = 8;
 /// Space for timers besides one per enemy: fuses, returning barrels and players.
 const TIMERS_ROOM: usize = 128;
 
 impl Game {
     /// Reserves space in the lists for this many enemies and their bullets, once. After that, stepping or copying this
-    /// state or a copy of it does not allocate. Takes about 30 bytes per bullet.
+    /// state or a copy of it does not allocate. Takes 40 bytes per bullet.
     pub(crate) fn make_room(&mut self, enemies: usize) {
         fn room<T>(list: &mut Vec<T>, items: usize) {
             if list.capacity() < items {

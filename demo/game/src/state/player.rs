@@ -122,8 +122,8 @@ impl Player {
         };
     }
 
-    /// The key of a cue that occurs once in a life. The key's owner is the player, so the cue is shown at the time at
-    /// which this player is drawn.
+    /// The key of this life's cues. Its owner is the player, so a cue is shown at the time at which this player is
+    /// drawn.
     pub(crate) fn cue_key(&self, id: PlayerId) -> Key {
         Key::player(id, self.life)
     }
@@ -215,8 +215,8 @@ pub(crate) enum Fate {
     Hurt(i16),
     /// The player was dead, and due to respawn at this tick.
     Dead(Tick),
-    /// The player left just before a hit that would have killed it. The team loses a life when another player takes
-    /// this seat.
+    /// The player left when a hit would have killed it. The next player in this seat costs the team a life, and appears
+    /// at this tick.
     Fell(Tick),
     /// The player was out in this wave, because the team had no lives left.
     Out(u8),
