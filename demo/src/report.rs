@@ -69,6 +69,7 @@ pub struct ClientReport {
     pub clock_off_ms: f64,
     /// Time in which the prediction was shorter than requested, because of the budget.
     pub shed_ms: f64,
+    /// The total lateness of `advance` calls.
     pub late_ms: f64,
     /// Prediction minus authority.
     pub lead_ticks_mean: f64,
@@ -201,7 +202,7 @@ pub struct Kinds {
     pub announcements: f64,
     pub commands: f64,
     pub outcomes: f64,
-    /// Worlds.
+    /// Worlds and other messages of the lane.
     pub bulk: f64,
 }
 

@@ -38,6 +38,7 @@ const KEPT_MAX: usize = 16;
 
 /// Whether the terminal must be restored. `IS_KITTY`: whether the terminal was asked to report releases.
 static IS_BORROWED: AtomicBool = AtomicBool::new(false);
+/// Whether the terminal was asked to report releases.
 static IS_KITTY: AtomicBool = AtomicBool::new(false);
 
 /// A terminal in raw mode on its alternate screen, until dropped.
