@@ -28,8 +28,8 @@
 //! ```
 //!
 //! Orders (dash, light, ready) take the same path: [`Feed::order`](feed::Feed::order), then `Session::command`. The
-//! window loop (`window::run`) owns window, clock and files around the first two; a script or a test calls
-//! `WindowStage` without it.
+//! window loop (`window::run`) owns the window, the clock and the files, reads the input and calls `WindowStage`; a
+//! script or a test calls `WindowStage` without it.
 
 #![allow(missing_docs, reason = "no author of a game imports it")]
 

@@ -22,7 +22,7 @@ unsafe extern "C" {
     safe fn powderkeg_date() -> f64;
     /// Shows a sentence, and stops drawing frames.
     safe fn powderkeg_end(len: usize);
-    /// Downloads a file: its name, and then its content.
+    /// Downloads a file. Its name comes first, then its content.
     safe fn powderkeg_download(name: usize, len: usize);
     /// Stores the settings. Returns `false` if the browser refuses.
     safe fn powderkeg_keep(len: usize) -> bool;

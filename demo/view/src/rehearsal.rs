@@ -118,7 +118,7 @@ impl Rehearsal {
     /// Like [`new`](Rehearsal::new), but from a given state.
     ///
     /// # Panics
-    /// The panics of [`new`](Rehearsal::new).
+    /// If the rules contain a NaN or a wall without a size, or there are more players than seats.
     #[must_use]
     pub fn from(setup: &Setup, game: Game) -> Rehearsal {
         let rules = Arc::clone(&setup.rules);
@@ -233,8 +233,8 @@ impl Rehearsal {
         self.restart_at.is_some()
     }
 
-    /// Returns whether the local session's authority equals the server's world of the same tick, or `None` if there is
-    /// no world to compare.
+    /// Returns `true` if the local session's authority equals the server's world of the same tick, or `None` if there
+    /// is no world to compare.
     #[must_use]
     pub fn agrees(&self) -> Option<bool> {
         let authority = self.session().authority()?;

@@ -49,7 +49,7 @@ pub(crate) struct ViewScene {
     pub(crate) ghosts: Vec<(ShowKey, Vec2)>,
     pub(crate) team: Vec<ViewMember>,
     pub(crate) phase: RoundPhase,
-    /// Seconds until this phase ends without a player's action.
+    /// Seconds until this phase ends by itself; after a result, until the next round can start.
     pub(crate) phase_left: Option<f32>,
     /// Seconds until the next round starts even if some players are not ready.
     pub(crate) begins_left: Option<f32>,
@@ -275,7 +275,7 @@ impl ViewScene {
         }
     }
 
-    /// The number of ticks simulated again per second, and the fraction of loop items run in them.
+    /// The number of ticks simulated again per second, and the percentage of their loop items that were run.
     pub(crate) fn resimulated(&self) -> String {
         let rates = &self.rates;
         let share = rates.items_run / (rates.items_run + rates.items_taken).max(1.0);

@@ -36,7 +36,7 @@ pub struct GaugeWindow {
     pub key_ms: f64,
     pub stall_ms: f64,
     pub held_ms: f64,
-    // Sealed ticks without this session's input; then this session's ticks skipped by a clock jump.
+    // `fills`: sealed ticks without this session's input. `skipped_ticks`: its ticks skipped by a clock jump.
     pub fills: u64,
     pub skipped_ticks: u64,
     pub clock_off_ms: f64,
@@ -55,8 +55,7 @@ const ERRORS_EVERY: Duration = Duration::from_secs(1);
 const ERRORS_KEPT: usize = 11;
 
 impl Gauges {
-    // Reads the counters, at most nine times a second however often this is called; the picture's errors, once a
-    // second.
+    // Reads the counters at most nine times a second, and the picture's errors at most once a second.
     pub fn read(
         &mut self,
         now: Duration,

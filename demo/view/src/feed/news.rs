@@ -47,8 +47,7 @@ impl Companion {
 
 const WAITING_MAX: usize = 4_096;
 
-/// The output of one advance, until the view takes it. Bounded: if the view does not take the output, the oldest is
-/// dropped.
+/// The output of a feed, until the view takes it. Bounded: cues and notes that are not taken are dropped, oldest first.
 #[derive(Default)]
 pub(super) struct News {
     pub(super) shown: Vec<(ShowKey, Placed)>,

@@ -39,8 +39,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Returns the reason why the player cannot play in this session's match, if any. `silent` is
-    /// the server's silence.
+    /// Returns the reason why the player cannot play in this session's match, if any. `silent` is the server's silence.
     pub(super) fn of(session: &Session<Game, GameShow>, silent: Duration) -> Option<Notice> {
         let Some(world) = session.prediction() else {
             return Some(match session.progress() {

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Invariant: the picture shows the journal's world at [`tick`](Playback::tick). A seek usually steps at most 10 s of
-//! match time, so it takes some hundredths of a second anywhere in a match of any length.
+//! match time, so it takes a few hundredths of a second anywhere in a match of any length.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -115,7 +115,7 @@ impl Lagged {
         }
     }
 
-    /// Follows the authority: ticks that arrive together are shown one after the other, over their playing time.
+    /// Follows the authority: interpolates to its new world over the playing time of the new ticks, at most a turn.
     pub(crate) fn advance(&mut self, now: Duration, authority: &World<Game>, rules: &Rules) {
         let tick = authority.tick();
         if tick == self.tick {
@@ -149,7 +149,7 @@ impl Lagged {
         f64::from(self.before.0) + ticks * f64::from(self.alpha(now))
     }
 
-    /// Passes a cue on once it is confirmed, and holds back a guessed one.
+    /// Holds back a guessed cue until it is confirmed.
     fn handle(&mut self, event: CueEvent<Cue>, mut emit: impl FnMut(CueEvent<Cue>)) {
         let held = self.held.iter().position(|held| held.id == event.id);
         match (&event.kind, held) {

@@ -1,4 +1,4 @@
-//! [`ViewEffects`]: the effects of cues. Each is started exactly once, and ends with its cue.
+//! [`ViewEffects`]: the effects of cues. Each starts exactly once, and is withdrawn if its cue is cancelled.
 //!
 //! ```text
 //!   Started ──▶ particles, flash, sound, shake, a line ──┬── Confirmed ──▶ stays; points are shown now
@@ -19,7 +19,7 @@ use super::palette::{ColorMode, Tint};
 use super::particles::Particles;
 use super::sounds::Sound;
 
-/// Limits of the lists; the oldest entry is replaced (law *Bounded*).
+/// Limits of the lists (law *Bounded*). The oldest entry is replaced; of sounds, the newest is dropped.
 const FLASHES_MAX: usize = 128;
 const FLOATS_MAX: usize = 48;
 const LINES_MAX: usize = 64;
@@ -253,7 +253,7 @@ impl ViewEffects {
         news().skip(news().count().saturating_sub(NEWS_MAX))
     }
 
-    /// Drops finished effects. Lines stay for the log.
+    /// Drops finished effects, and the sounds and quakes of the last frame. Lines stay for the log.
     pub(crate) fn advance(&mut self, now: Duration) {
         self.particles.advance(now);
         self.flashes.retain(|flash| now < flash.born + FLASH);

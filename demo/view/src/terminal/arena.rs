@@ -3,7 +3,7 @@
 //!
 //! | mark | what |
 //! |---|---|
-//! | `@1`, `p2` | a local player, a remote player; the line shows where they aim |
+//! | `@1`, `p2` | a local player, a remote player; a line shows the aim |
 //! | `▲` `☼` `◊` `♦` `►` `☠` | gunner, urchin, spinner, sapper, charger, boss; dots while waking |
 //! | `■` `▦` | a barrel (once lit it blinks, and dots mark how far its blast will reach); a crate |
 //! | `✚` `◈` `♥` `S` `L` `T` | health, shield, a life; scatter, lance, thumper |
@@ -131,7 +131,7 @@ fn paint_dots(ctx: &mut Context<'_>, view: &TerminalView) {
     }
 }
 
-/// Draws a particle. A circle is full once the server has confirmed its cue.
+/// Draws a particle. A wave or ring is sparse until the server has confirmed its cue.
 fn particle(ctx: &mut Context<'_>, seen: &VisibleParticle) {
     let color = paint(seen.tint);
     match seen.sprite {

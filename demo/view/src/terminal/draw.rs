@@ -204,7 +204,7 @@ fn keys(frame: &mut Frame<'_>, area: Rect, view: &TerminalView) {
         true => "ready",
         false => "",
     };
-    // As many of them as fit, the most important first.
+    // As many keys as fit, the most important first.
     let played = [
         ("Q", "quit"),
         ("R", ready),

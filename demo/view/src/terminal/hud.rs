@@ -28,8 +28,8 @@ const NAME_COLUMNS: usize = 10;
 const BAR_SAMPLES: usize = 3;
 const OUTCOME_COLUMNS: u16 = 40;
 
-/// Converts a tint to the nearest of the 6 × 6 × 6 colours that most terminals have. The background is black, so a
-/// faint tint is dark.
+/// Converts a tint to one of the 6 × 6 × 6 colours that most terminals have. The background is black, so a faint tint
+/// is dark.
 pub(super) fn paint(tint: Tint) -> Color {
     let level = |part: u8| (f32::from(part) * tint.alpha.clamp(0.0, 1.0) / 51.0).round() as u8;
     let [r, g, b] = tint.rgb.map(level);

@@ -17,7 +17,7 @@ use powderkeg_game::{Heading, Pad};
 /// On terminals that do not report releases, a second press of space within this time counts as a repeat of the held
 /// key.
 const REPEAT: Duration = Duration::from_millis(600);
-/// The minimum time between two orders. Without it, a held key would send a flood of orders.
+/// The minimum time between two orders to dash or light. Without it, a held key would send a flood of orders.
 const ORDER_REST: Duration = Duration::from_millis(150);
 /// The angle by which U and O turn the aim, in 255ths of a circle.
 const AIM_TURN: i32 = 16;

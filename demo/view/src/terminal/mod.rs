@@ -42,7 +42,7 @@ use keys::{KeyboardPart, Keys, TerminalAct};
 use screen::Screen;
 pub use screen::{TerminalError, give_back};
 
-/// The feed is advanced at least this often: 200 times a second.
+/// The longest wait for input before the feed is advanced again.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The interval at which the terminal reader checks whether the view has ended.
 const LOOK: Duration = Duration::from_millis(50);
@@ -66,8 +66,8 @@ pub fn run(mut feed: Feed) -> Result<Summary, TerminalError> {
     Ok(Summary::of(&feed, ended?))
 }
 
-/// The typed keys, read on a separate thread. The library's reader never returns from a closed
-/// terminal, and the view must still notice other events, such as a signal or a failed drawing.
+/// The typed keys, read on a separate thread, because the library's reader never returns from a closed terminal, and
+/// the view must still notice other events, such as a signal or a failed drawing.
 struct Inputs {
     typed: Receiver<io::Result<Input>>,
     is_over: Arc<AtomicBool>,
@@ -95,7 +95,7 @@ impl Inputs {
         Ok(Inputs { typed, is_over })
     }
 
-    /// Returns the next key, if one is typed within this time.
+    /// Returns the next input, if one arrives within this time.
     fn next(&self, within: Duration) -> io::Result<Option<Input>> {
         match self.typed.recv_timeout(within) {
             Ok(input) => input.map(Some),

@@ -36,7 +36,7 @@ pub enum TerminalError {
 /// The maximum number of panic messages kept from other threads; any more are dropped (law *Bounded*).
 const KEPT_MAX: usize = 16;
 
-/// Whether the terminal must be restored. `IS_KITTY`: whether the terminal was asked to report releases.
+/// Whether the terminal must be restored.
 static IS_BORROWED: AtomicBool = AtomicBool::new(false);
 /// Whether the terminal was asked to report releases.
 static IS_KITTY: AtomicBool = AtomicBool::new(false);
@@ -119,8 +119,7 @@ impl Drop for Screen {
     }
 }
 
-/// Restores the terminal if the view has taken it over. Any thread may call this. Errors are
-/// ignored, because they cannot be shown.
+/// Restores the terminal if the view has taken it over, from any thread. Ignores errors, because they cannot be shown.
 pub fn give_back() {
     if !IS_BORROWED.swap(false, Ordering::Relaxed) {
         return;

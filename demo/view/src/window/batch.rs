@@ -27,8 +27,7 @@ pub(crate) struct Batch {
     pub(crate) atlas: Atlas,
     /// Four for each quad: upper left, upper right, lower right, lower left.
     pub(crate) corners: Vec<Corner>,
-    /// The number of corners at the start that are plain: opaque, in one colour, drawn without the
-    /// atlas.
+    /// The number of corners at the start that are plain: opaque, in one colour, drawn without the atlas.
     pub(crate) plain: usize,
 }
 
@@ -232,7 +231,7 @@ mod tests {
             let height = batch.corners[1].at.distance(batch.corners[2].at);
             assert!((width - 8.0).abs() < 1e-4 && (height - 4.0).abs() < 1e-4);
         }
-        // A quarter turn counter-clockwise: what pointed right points up.
+        // After a quarter turn counter-clockwise, the right end points up.
         batch.clear();
         batch.sprite(
             Sprite::Shot,

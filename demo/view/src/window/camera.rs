@@ -1,7 +1,7 @@
 //! [`Camera`]: the part of the arena that is visible, and its position on the screen.
 //!
-//! Invariant: all local players are visible. A single player stays at the same point of the screen while it walks, so a
-//! key press shows immediately.
+//! Invariant: all local players are visible. The camera follows a single player without delay, so a key press shows
+//! immediately.
 
 use glam::{Vec2, vec2};
 use twinstep_core::Mwc;

@@ -22,7 +22,7 @@
 //! | `sketch` | boxes and words for small examples |
 //!
 //! Invariants: a picture is a pure function of scene and effects; a frame's inputs show in that frame's picture; no
-//! file is loaded, and the build needs no system library.
+//! picture, sound or font is loaded from a file, and the default build needs no system library.
 
 mod art;
 mod atlas;

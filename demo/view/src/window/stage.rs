@@ -31,7 +31,7 @@ use crate::scene::effects::{HeardCue, ViewEffects};
 use crate::scene::palette::{FAINT, INK, Tint, WARN};
 use crate::scene::{Sound, ViewMember, ViewScene};
 
-/// Sounds from farther away than this are not played, in units.
+/// The distance beyond which sounds are not played, in units.
 const EARSHOT: f32 = 34.0;
 
 pub(crate) struct StageInput<'a> {

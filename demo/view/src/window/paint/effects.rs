@@ -20,7 +20,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
     let (camera, now) = (picture.camera, picture.scene.now);
     for seen in picture.effects.particles.seen(now) {
         if camera.sees(seen.at, seen.half.x) {
-            // Sparks and shots are not dimmed, so that they stay visible.
+            // Only flashes are dimmed, so that sparks stay visible.
             let is_flash = seen.tint.is_light && seen.half.x > FLASH_HALF;
             let dimmed = if is_flash {
                 picture.settings.flashes()
@@ -98,7 +98,7 @@ fn pointers(batch: &mut Batch, picture: &WindowPicture<'_>) {
     }
 }
 
-/// Returns the nearest point inside `inside` that is next to the box that covers `at`; `at` itself if no box covers it.
+/// Returns the nearest point in `inside` that is next to the box that covers `at`; without a box or point, `at` itself.
 fn beside(at: Vec2, covered: &[Rect], inside: Rect) -> Vec2 {
     let Some(over) = covered.iter().find(|one| one.contains(at)) else {
         return at;

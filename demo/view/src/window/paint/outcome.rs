@@ -12,7 +12,7 @@ use crate::scene::{Sprite, ViewMember};
 use crate::window::atlas::Type;
 use crate::window::rect::Rect;
 
-/// Columns from the right: kills, lives, points, ready; in pixels at scale 1.
+/// The widths of the columns kills, lives, points and ready, in pixels at scale 1.
 const COLUMNS: [f32; 4] = [70.0, 70.0, 90.0, 80.0];
 
 pub(super) fn paint(ui: &mut Ui<'_>, picture: &WindowPicture<'_>) {

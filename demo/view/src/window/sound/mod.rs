@@ -43,7 +43,7 @@ impl Speaker {
         Speaker(SpeakerKind::Silent)
     }
 
-    /// Opens the first available output. Needs the window.
+    /// Opens a stream of the sound server.
     ///
     /// # Errors
     /// If there is no audio output.
@@ -58,7 +58,7 @@ impl Speaker {
         }))
     }
 
-    /// Opens the first available output. Needs the window.
+    /// Opens the system's mixer. Needs the window.
     ///
     /// # Errors
     /// If there is no audio output.

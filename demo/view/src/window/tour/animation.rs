@@ -14,7 +14,7 @@ use crate::window::screenshot::Screenshot;
 
 // The index of a pixel that has not changed.
 const SAME: u8 = 0;
-// Not counting that one.
+// The number of colours without `SAME`.
 pub(super) const COLORS_MAX: usize = 15;
 // Colours are looked up by the five upper bits of each channel.
 const BITS: usize = 5;

@@ -26,8 +26,9 @@ pub(super) struct Body {
 #[derive(Clone, Debug, Default)]
 pub(super) struct PaneShot {
     pub(super) bodies: Vec<Body>,
-    /// The drawn times of the friend and of things without an owner, in ticks.
+    /// The drawn time of the friend, in ticks.
     pub(super) friend_time: f64,
+    /// The drawn time of things without an owner, in ticks.
     pub(super) thing_time: f64,
     pub(super) blasts: Vec<(Vec2, u32)>,
 }

@@ -8,9 +8,9 @@ use super::frame::{FRAMES_PER_SECOND, FRIEND, KeyMark, OWN, PaneShot, TourFrame,
 
 /// The first frames of a chapter, which are not measured because the clock settles on the new link.
 const SETTLE_FRAMES: u32 = 2 * FRAMES_PER_SECOND;
-/// The local player always walks, at 0.16 units a tick. A shorter movement in a frame counts as standing still; one
-/// longer than two ticks of walking (`JUMPS`) counts as a jump.
+/// A shorter movement in a frame counts as standing still: the local player always walks, at 0.16 units a tick.
 const STANDS: f32 = 0.03;
+/// A longer movement in a frame, more than two ticks of walking, counts as a jump.
 const JUMPS: f32 = 0.35;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Measure {
     Off,
     /// The longest time that the local player stood still, in ms.
     Stood,
-    /// The time from the first picture of a blast to this one, in ms.
+    /// The time from the first pane that showed a blast to this one, in ms.
     BlastLate,
     /// The largest distance of a barrel as drawn from its position, in radii.
     BarrelOff,
