@@ -1,7 +1,7 @@
 //! A strategy game in lockstep: selections, marches, and bombs. The server decides which units a bomb hits.
 //!
 //! `cargo run --release --example strategy -- 3` is you and two bots, in a window. Without a display, or if a second
-//! argument names a PNG for its last picture, the program plays automatically for some seconds.
+//! argument names a PNG for its last picture, the program plays automatically for ten seconds.
 
 use std::hash::{BuildHasher, RandomState};
 use std::{error::Error, path::Path, sync::Arc, thread::sleep, time::Duration};

@@ -210,7 +210,7 @@ fn a_json_log_has_an_object_on_each_line() {
     assert_eq!(wrong.output().unwrap().status.code(), Some(2));
 }
 
-/// A Unix socket needs no token, as only its owner can use it. A journal can be copied while the match runs.
+/// A Unix socket needs no token, because only its owner can use it. A journal can be copied while the match runs.
 #[cfg(unix)]
 #[test]
 fn an_operator_at_a_unix_socket_needs_no_token_and_saves_a_journal() {

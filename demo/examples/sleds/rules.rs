@@ -7,7 +7,7 @@ use twinstep_core::prelude::*;
 pub(super) const WINDOW: u32 = 6;
 // Ticks between two questions while a player steers.
 const SOONEST: u32 = 3;
-// The windows of a path: half a second, longer than an answer takes on most lines.
+// The number of windows of a path: half a second, longer than an answer takes on most links.
 pub(super) const WINDOWS: u32 = 5;
 
 // Inputs: jets that push. Several may burn at once.

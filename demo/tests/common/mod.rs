@@ -113,7 +113,6 @@ impl Drop for Process {
     }
 }
 
-/// Returns the local address in a line, if any.
 pub(crate) fn address(line: &str) -> Option<String> {
     let (_, rest) = line.split_once("127.0.0.1:")?;
     let port: String = rest.chars().take_while(char::is_ascii_digit).collect();
