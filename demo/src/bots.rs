@@ -84,8 +84,7 @@ impl BotClient {
         }
     }
 
-    /// Advances the client. All ticks sampled in one call use one decision of the bot. Has no effect after the session
-    /// ended.
+    /// Advances the client. Ticks sampled in one call share one decision of the bot. No effect after the session's end.
     pub fn advance(&mut self, hands: BotHands) {
         if self.ended.is_some() {
             return;
@@ -135,7 +134,7 @@ impl BotClient {
         }
     }
 
-    /// The client's counters, or the last ones before its session was over.
+    /// The client's counters; after the end of its session, the last ones.
     #[must_use]
     pub fn stats(&self) -> SessionStats {
         let stats = self.client.session().stats();
@@ -169,7 +168,7 @@ impl BotClient {
         Some((world.tick(), world.digest().ok()?))
     }
 
-    /// The number of players at its screen; 0 until the server has sent it.
+    /// The number of players at the client's screen; 0 until the server has assigned their seats.
     #[must_use]
     pub fn seats(&self) -> usize {
         self.client.session().seats().len()

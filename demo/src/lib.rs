@@ -8,7 +8,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`cli`], `args`, `policies`, [`failure`], `log` | the command line: tasks and flags, errors, the log |
-//! | `play`, `serve`, `host`, `replay`, `journal` | its commands |
+//! | `play`, `host`, `serve`, `admin`, `replay`, `inspect`, `journal` | its commands |
 //! | [`bots`], [`report`] | bots over real UDP, and a report of their run |
 //! | [`wiring`] | how server and clients are put together |
 //! | `view` | where a match is shown |

@@ -348,8 +348,7 @@ fn keeping(client: Client<Game, GameShow>, file: Option<PathBuf>) -> Client<Game
     client.keeping_tickets(storing(file))
 }
 
-/// Stores tickets in a file, and warns of an error only once, because a new ticket arrives every few seconds, with the
-/// same error.
+/// Stores tickets in a file, and warns only once of the same error, because a new ticket arrives every few seconds.
 fn storing(file: PathBuf) -> impl FnMut(&Ticket) -> bool {
     let mut warned = None;
     move |newer| {

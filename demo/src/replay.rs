@@ -234,7 +234,7 @@ mod tests {
     /// Text that would set the terminal's title, clear the screen, reorder the row, hide letters and pile up marks.
     const EVIL: &str = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}2J\r\n\u{202e}\u{2066}\u{200b}\u{3164}z\u{301}\u{302}\u{303}\u{e000}";
 
-    /// The journal of a match of two ticks, from any build, with `player` or without players.
+    /// The journal of a match of two ticks, with `player` or without players.
     fn journal(rules: &Rules, build: &str, player: Option<&str>) -> Vec<u8> {
         let hello = Hello::of::<Game>(rules, build).unwrap();
         let mut world = World::new(Game::new(rules, 1), Tick(0));

@@ -50,7 +50,7 @@ pub struct RunReport {
 pub struct ClientReport {
     pub player: String,
     pub authority_tick: u32,
-    /// Whether its authority's digest equals the server's at that tick.
+    /// Whether the digest of the client's authority equals the server's at that tick.
     pub digest_matches: bool,
     pub rebuilds: u64,
     pub rebuilds_by_cause: RebuildCauses,
@@ -71,9 +71,9 @@ pub struct ClientReport {
     pub shed_ms: f64,
     /// The total lateness of `advance` calls.
     pub late_ms: f64,
-    /// Prediction minus authority.
+    /// The mean distance from the authority to the prediction.
     pub lead_ticks_mean: f64,
-    /// Inputs minus authority.
+    /// The mean distance from the authority to the newest input.
     pub reach_ticks_mean: f64,
     /// The tick of the newest input at the server minus the tick that the server seals next.
     pub margin_ticks_p50: i32,
@@ -98,7 +98,7 @@ pub struct ClientReport {
     pub away_ms: f64,
     /// The number of heals: desyncs after which the client continued from the server's world.
     pub heals: u64,
-    /// The reason why the session ended before the run; `null` if it did not.
+    /// The reason why the session ended before the end of the run; `null` if it did not.
     pub ended: Option<String>,
 }
 

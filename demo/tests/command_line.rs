@@ -221,7 +221,7 @@ fn a_journal_is_summarised_verified_and_refused(folder: &Folder, journal: &str) 
     a_journal_is_exported_whole_or_not_at_all(folder, journal);
 }
 
-/// Exports as lines of JSON. A file is never overwritten, and an empty one is removed.
+/// Exports lines of JSON. An existing file is never overwritten, and a failed export leaves no file.
 fn a_journal_is_exported_whole_or_not_at_all(folder: &Folder, journal: &str) {
     let (out, text) = (folder.file("out.jsonl"), folder.file("text"));
     let export = |journal: &str| run(&["journal", "export", journal, "--out", &out]);

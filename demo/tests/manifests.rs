@@ -36,7 +36,7 @@ fn with_variables(variables: &[(String, String)], args: &[&str], of: &str) {
     }
 }
 
-/// File names in a folder of credentials must be names of secrets.
+/// Checks that the name of a credential's file is the name of a secret.
 fn assert_secret(name: &str, of: &str) {
     let help = succeed(&["serve", "--help"]);
     assert!(

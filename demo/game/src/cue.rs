@@ -3,7 +3,7 @@
 //! A cue names the body, not the position. Key and value identify a cue: with a position in the value, a spark moved by
 //! a pixel would be a different cue, and would be played twice. A view knows where it last drew each body.
 //!
-//! A player causes at most about ten cues per second. Streams of single bullets (spinners) cause none.
+//! A player causes at most about twenty cues per second. Streams of single bullets (spinners) cause none.
 
 use serde::{Deserialize, Serialize};
 use twinstep_core::PlayerId;
@@ -43,7 +43,7 @@ pub enum Cue {
     /// A boss started its next stage, in which it fights differently.
     Enraged {
         slot: u16,
-        /// Its new stage, from 1.
+        /// The boss's new stage, from 1.
         stage: u8,
     },
     Lit(u8),
@@ -51,7 +51,7 @@ pub enum Cue {
     Fizzle(u8),
     Burst {
         owner: PlayerId,
-        /// Its number among the player's shots.
+        /// The shell's number among its owner's shots.
         n: u32,
     },
     CrateHit(u8),

@@ -104,8 +104,8 @@ impl Game {
         let key = player.life_key(id);
         fx.cue(player.cue_key(id), Cue::PlayerDied(id));
         if self.phase != RoundPhase::Endless {
-            // The state before this death counts: it may spend the team's last life, and only the next death eliminates
-            // a player.
+            // Decided by the lives before this death: this death may spend the team's last life, and only the next one
+            // eliminates a player.
             player.is_out = self.lives == 0;
             self.lives = self.lives.saturating_sub(1);
         }

@@ -12,7 +12,7 @@ pub enum Bomb {
     Barrel(u8),
     Shell {
         owner: PlayerId,
-        /// Its number among the player's shots.
+        /// The shell's number among its owner's shots.
         n: u32,
     },
 }

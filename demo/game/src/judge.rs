@@ -7,7 +7,7 @@
 //!                                the referee claims it: a player cannot be immortal
 //! ```
 //!
-//! A wait longer than `OWED_WITHIN_MAX` is shortened to it, because the match keeps no older worlds.
+//! A wait is at most `OWED_WITHIN_MAX`, because the match keeps no older worlds.
 //!
 //! In both modes the harm is a claim in a frame, so all sides run the same `step`.
 //!
@@ -34,7 +34,7 @@ pub(super) const CLAIM_REACH: f32 = 8.0;
 /// flown on the player's screen until the server's frame removed it.
 pub(super) const CLAIM_REACH_OF_BULLETS: f32 = CLAIM_REACH + 0.24 * HISTORY as f32;
 /// The history is searched in steps of this many ticks. Bullets and players move at most two units per step; a darting
-/// charger moves up to 7.5, which is still within [`CLAIM_REACH`].
+/// charger moves up to 7.5, which is still within `CLAIM_REACH`.
 const LOOK_EVERY_TICKS: u32 = 4;
 /// The number of past worlds that the referee searches for unclaimed harm. No debt is charged in a tick in which the
 /// player makes a claim, and claims are limited to [`CLAIMS_PER_SECOND`], so one world more is enough.

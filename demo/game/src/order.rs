@@ -18,7 +18,7 @@ use super::state::Game;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     Light {
-        /// Its number in [`Rules::barrels`].
+        /// The barrel's number in [`Rules::barrels`].
         barrel: u8,
     },
     /// A short sprint in the direction in which the player walks or, if it stands, faces.

@@ -23,14 +23,14 @@ pub enum Path {
     },
     /// Straight legs from stop to stop and back to the first.
     Round {
-        /// Its stops, at least one.
+        /// At least one stop.
         stops: Vec<Vec2>,
         /// The duration of each leg, in ticks, at least 1.
         leg_ticks: u32,
     },
     /// Rests at a stop, then darts to the next with growing speed.
     Rush {
-        /// Its stops, at least one.
+        /// At least one stop.
         stops: Vec<Vec2>,
         rest_ticks: u32,
         /// The duration of a dart, in ticks, at least 1.

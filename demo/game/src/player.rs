@@ -10,7 +10,7 @@
 //!
 //! Leaving does not save a player from death. A dropped player (`Dropped`) is out of play and returns (`Returned`) with
 //! its former health, or dead if it had died. `former` defines the state of a rejoining player. No key is used twice,
-//! because a rejoining player continues its count.
+//! because a rejoining player continues its counters.
 //!
 //! This file does not test whether a bullet or an enemy touches a player: `claim` does.
 

@@ -101,7 +101,8 @@ impl Arbiter {
         })
     }
 
-    /// Returns the answer to a query asked under `key`, in the world at the end of the asking tick.
+    /// Returns the answer to a query asked under `key`. `game` is the state at the end of the asking tick; for a shell,
+    /// as its owner's screen shows it.
     ///
     /// # Errors
     /// If a position is not a number.
@@ -464,7 +465,7 @@ mod tests {
         assert_eq!(toss(&game, &mut arbiter, Key::new(7, 1), at), first);
     }
 
-    /// A client's guess is near the outcome. They differ only by collisions and luck.
+    /// A client's guess is near the outcome. They differ mainly by collisions and luck.
     #[test]
     fn a_client_guesses_roughly_where_things_land() {
         let mut errors = Vec::new();

@@ -54,7 +54,7 @@ pub struct Tuning {
     pub dash_speed: f32,
     pub dash_ticks: u32,
     pub dash_rest_ticks: u32,
-    /// A player's health at birth, which is also its maximum.
+    /// A player's health when it appears, which is also its maximum.
     pub player_health: i16,
     pub bullet_damage: i16,
     pub touch_damage: i16,
@@ -94,7 +94,7 @@ pub struct Tuning {
     pub lives_per_player: u16,
     /// Once at least half of the present players are ready, the round waits for the others for this long.
     pub patience_ticks: u32,
-    /// The time from the last "ready" to the first wave.
+    /// The time from the start of a round to its first wave.
     pub countdown_ticks: u32,
     pub lull_ticks: u32,
     pub curtain_ticks: u32,

@@ -53,7 +53,7 @@ pub enum ShowKey {
     },
     Shot {
         owner: PlayerId,
-        /// Its number among the player's shots.
+        /// The shot's number among its owner's shots.
         n: u32,
         weapon: Weapon,
     },
@@ -113,7 +113,7 @@ impl ShowKey {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pose {
     pub at: Vec2,
-    /// Its angle in radians, counter-clockwise from +x.
+    /// The angle in radians, counter-clockwise from +x.
     pub angle: f32,
 }
 
@@ -203,9 +203,9 @@ impl ShowKey {
 pub struct GameShow;
 
 impl GameShow {
-    /// The smoothing of corrections. A remote player's shot reaches its path after 100 ms. Only a correction larger
-    /// than a dash, or than a blaster's shot flies in 20 ticks, jumps; so with a lead of up to 20 ticks such a shot
-    /// glides. No shorter distance is needed, because a respawned player has a new key.
+    /// The smoothing of corrections. A remote player's shot reaches its path after 100 ms. Corrections up to the length
+    /// of a dash, or of a blaster shot's flight in 20 ticks, glide; larger ones jump. Smaller ones need not jump,
+    /// because a respawned player has a new key.
     pub const SMOOTHING: Smoothing = Smoothing::new(12.5, Duration::from_millis(100));
 }
 
@@ -289,8 +289,7 @@ mod tests {
 
     const TICK: Duration = Duration::from_millis(16);
 
-    /// Steps players 0 and 1, which walk and fire. Returns the game, and the picture of a screen where player 0 is
-    /// local.
+    /// Steps two players that walk and fire. Returns the game, and the picture of a screen where player 0 is local.
     fn played(ticks: u32) -> (Solo<Game>, Picture<ShowKey, Placed>) {
         let rules = Rules::arena(8);
         let show = GameShow;

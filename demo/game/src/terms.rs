@@ -29,7 +29,7 @@ pub fn rules(enemies: Option<u16>) -> Arc<Rules> {
 }
 
 /// The default policies of a match: those of an action game, except that the referee claims harm that its owner has not
-/// claimed within [`CLAIM_TICKS`].
+/// claimed within two thirds of a second.
 #[must_use]
 pub fn policies() -> MatchConfig {
     MatchConfig {

@@ -5,9 +5,9 @@
 //!   client: push        ──▶ slide, slow down, bounce off walls          ──▶ path     (here)
 //! ```
 //!
-//! Both start with the same push, so the guess starts correctly. It then drifts away because of the server's random
-//! draws, and the view smooths the difference. The referee accepts an owner's answer if it is possible; it need not
-//! equal the guess.
+//! Both start with the same push, which the server varies by luck. So the guess is nearly right at first and then
+//! drifts away, and the view smooths the difference. The referee accepts an owner's answer if it is possible; it need
+//! not equal the guess.
 
 use arrayvec::ArrayVec;
 use glam::Vec2;

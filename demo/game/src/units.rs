@@ -86,7 +86,6 @@ impl Heading {
 /// A position in 64ths of a unit, within ±511 units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Point {
-    /// To the right.
     pub x_64ths: i16,
     pub y_64ths: i16,
 }

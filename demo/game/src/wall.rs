@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Wall {
     pub center: Vec2,
-    /// Half of its width and height.
+    /// Half of the width and height.
     pub half: Vec2,
 }
 

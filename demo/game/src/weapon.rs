@@ -103,7 +103,7 @@ impl Weapon {
         }
     }
 
-    /// Returns `true` if it flies over everything and explodes where it lands.
+    /// Returns `true` if the weapon's shots fly over everything and explode where they land.
     #[must_use]
     pub const fn is_lobbed(self) -> bool {
         matches!(self, Weapon::Thumper)

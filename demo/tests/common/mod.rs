@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Every wait is shorter than this, except on an overloaded machine.
+/// The maximum time of a wait, which only an overloaded machine reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The program with these arguments. It does not open a window, even if there is a display; it does not read input; the

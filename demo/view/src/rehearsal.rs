@@ -5,13 +5,12 @@
 //!                then the local session: handle, advance, send
 //! ```
 //!
-//! The match and the sessions are the real ones; only sockets and clocks are missing. So the same setup produces the
-//! same pictures on every machine, as fast as the machine draws. It is used for the pictures in documents, the
-//! tour, the tests of views, and a browser page without a server.
+//! The match and the sessions are the real ones; only sockets and clocks are missing. So the same setup with a fixed
+//! frame length produces the same pictures on every machine, as fast as the machine draws. It is used for the pictures
+//! in documents, the tour, the tests of views, and a browser page without a server.
 //!
 //! A *mirror* is a second copy of the local session. It gets the same packets and inputs at the same times, and differs
-//! only in the time at which it draws other players. Its packets are dropped. Invariant: they equal the session's
-//! packets.
+//! only in its picture. Its packets are dropped. Invariant: they equal the session's packets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +30,7 @@ use crate::time::{Instant, now};
 /// A frame has this many parts. Packets move in each part.
 const PARTS: u32 = 8;
 const BUDGET_TICKS: u32 = 128;
-/// A client considers its server lost if it is silent for this long.
+/// While the server is killed, a client considers it lost after this long without a packet.
 const SILENCE: Duration = Duration::from_millis(700);
 /// The maximum time played per frame. After a longer pause of the view, the match continues where it was.
 const FRAME_MAX: Duration = Duration::from_millis(100);

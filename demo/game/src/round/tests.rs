@@ -93,7 +93,7 @@ fn the_lobby_does_not_wait_for_absent_players() {
     }
 }
 
-/// A connected player who never gets ready does not hold up the others forever.
+/// A connected player that never gets ready does not hold up the others forever.
 #[test]
 fn a_round_starts_when_half_have_been_ready_for_a_while() {
     let mut game = lobby();

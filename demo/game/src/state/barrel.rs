@@ -47,8 +47,8 @@ impl Barrel {
         Key::new(cause::BARREL | u64::from(n), self.life)
     }
 
-    /// The key of its query. If a player lit the barrel, the key belongs to that player, so the player's client can
-    /// answer in matches where owners answer. Otherwise the key belongs to the barrel.
+    /// The key of the barrel's query. If a player lit the barrel, the key belongs to that player, so the player's
+    /// client can answer in matches where owners answer. Otherwise the key belongs to the barrel.
     #[must_use]
     pub fn question(&self, n: u8) -> Key {
         match self.by {

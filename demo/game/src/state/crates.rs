@@ -20,7 +20,7 @@ pub struct Crate {
     pub at: Vec2,
     /// The tick since which it has lain there; `None` while it is in the air.
     pub rests: Option<Tick>,
-    /// Its health; 0: broken.
+    /// The health, 0 if broken.
     pub health: i16,
 }
 

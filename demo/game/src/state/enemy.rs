@@ -18,7 +18,7 @@ pub struct Enemy {
     pub life: u32,
     pub born: Tick,
     pub at: Vec2,
-    /// Its health; 0: dead, the slot is empty.
+    /// The health, 0 if the slot is empty.
     pub health: i16,
     pub full_health: i16,
     /// A boss's stage: 0 at first, and one more for each third of its health that it has lost.
@@ -26,7 +26,7 @@ pub struct Enemy {
     pub carries: Option<Item>,
     pub is_coming: bool,
     pub(crate) path: u32,
-    /// Its age on its path at birth.
+    /// The age on the path at birth.
     pub(crate) ahead_ticks: u32,
     pub(crate) next_volley: Tick,
     pub(crate) volleys: u32,

@@ -119,7 +119,7 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Returns its position at the end of a tick, and `true` if it flies on from there.
+    /// Returns the position at the end of a tick, and `true` if the flight goes on.
     pub(crate) fn at(&self, now: Tick) -> (Vec2, bool) {
         // A flight already moves in the tick in which it starts.
         let age = (now - self.since) + 1;

@@ -106,7 +106,7 @@ pub(crate) enum Timer {
 }
 
 const SHOTS_ROOM: usize = 256;
-/// Space for bullets, besides [`BULLETS_PER_ENEMY`].
+/// Space for bullets, besides `BULLETS_PER_ENEMY`.
 const BULLETS_ROOM: usize = 128;
 /// Measured: 3.3 bullets per enemy, 5 at the peak.
 const BULLETS_PER_ENEMY: usize = 8;

@@ -19,7 +19,7 @@ pub struct Player {
     pub at: Vec2,
     /// The direction it faces; never [`Heading::NONE`].
     pub facing: Heading,
-    /// Its health; 0: dead.
+    /// The health, 0 if dead.
     pub health: i16,
     pub is_away: bool,
     /// Whether the player is dead and waits for the end of the wave, because the team has no lives left.
@@ -167,7 +167,7 @@ impl Player {
         self.at = rules.place(at, PLAYER_RADIUS);
     }
 
-    /// Fires its weapon. Returns the key of the first shot.
+    /// Fires the weapon. Returns the key of the first shot.
     pub(crate) fn fire(
         &mut self,
         id: PlayerId,

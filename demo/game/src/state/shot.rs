@@ -19,7 +19,7 @@ pub struct Shot {
     pub born: Tick,
     pub at: Vec2,
     pub step: Vec2,
-    /// The tick at which it disappears; a shell lands then.
+    /// The tick at which the shot disappears or, if it is a shell, lands.
     pub ends: Tick,
     /// The number of enemies that the shot has hit, below [`PIERCED_MAX`]. Their slots are in `slots`.
     #[serde(deserialize_with = "not_spent")]
@@ -82,7 +82,7 @@ pub const BULLET_RADIUS: f32 = 0.2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bullet {
-    /// Its key, derived from the enemy's key and its count of bullets.
+    /// The key, derived from the enemy's key and count of bullets.
     pub key: Key,
     pub kind: EnemyKind,
     pub at: Vec2,

@@ -200,7 +200,6 @@ fn a_thing_aloft_is_not_solid_and_cannot_be_hit() {
     );
 }
 
-/// A chain: a blast lights a barrel and throws it.
 #[test]
 fn a_thrown_lit_barrel_explodes_where_it_is_when_its_fuse_ends() {
     let mut game = field();

@@ -14,10 +14,10 @@ use super::notice::Note;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Companion {
     pub id: PlayerId,
-    /// Its chosen name (unverified), or its number.
+    /// The chosen name (unverified), or the player's number.
     pub name: String,
     pub is_local: bool,
-    /// Whether its inputs arrive; `false` after a long silence.
+    /// Whether the player's inputs arrive; `false` after a long silence.
     pub is_here: bool,
     pub is_late: bool,
     /// The link as measured by the server. `None` if the player is not connected, or no measurement has arrived yet.

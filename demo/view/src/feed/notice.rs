@@ -9,7 +9,7 @@ use twinstep_client::{Event, MatchRequest, Progress, Session};
 use twinstep_core::{PlayerId, Tick};
 use twinstep_protocol::packet::refusal::CommandRefusal;
 
-/// A longer server silence is shown.
+/// Server silences longer than this are shown.
 const SILENCE: Duration = Duration::from_millis(1_500);
 
 /// The reason why the player cannot play right now, as a line across the picture.

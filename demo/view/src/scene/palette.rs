@@ -1,8 +1,8 @@
 //! Colours that distinguish players and enemies, even for people with a colour deficiency.
 //!
 //! Invariant: hue is never the only difference. Players have light hulls, enemies dark ones. Each kind of enemy has its
-//! own shape, and a hue that players do not have; shots of players are long, bullets of enemies are round. The hues
-//! come from the palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual
+//! own shape, and a hue that players do not have; shots of players are long, bullets of enemies are round. The hues are
+//! based on the palette of M. Okabe and K. Ito ("Color Universal Design", 2002), which people with any of the usual
 //! colour deficiencies can tell apart.
 
 use serde::{Deserialize, Serialize};

@@ -27,7 +27,7 @@ pub(crate) struct Particle {
     /// The decay of the speed, per second; 0: none.
     pub(crate) drag: f32,
     pub(crate) half: (f32, f32),
-    /// Its height, as a fraction of its width.
+    /// The height as a fraction of the width.
     pub(crate) slim: f32,
     pub(crate) angle: f32,
     pub(crate) spin: f32,

@@ -1,4 +1,4 @@
-//! [`Atlas`]: all sprites and all letters in one texture, so that a whole picture is one draw call.
+//! [`Atlas`]: all sprites and all letters in one texture, so that a whole picture takes few draw calls.
 //!
 //! Invariant: entries do not touch. Each has an empty margin, which filtering may read.
 //!

@@ -12,7 +12,7 @@ const ROOM: Vec2 = vec2(9.0, 6.0);
 const MARGIN: f32 = 2.5;
 /// The camera looks ahead by this fraction of the distance to the player's aim.
 const AHEAD: f32 = 0.16;
-/// How fast zoom and look-ahead approach their targets, per second.
+/// The rate at which zoom and look-ahead approach their targets, per second.
 const HASTE: f32 = 5.0;
 /// The amplitude of a full shake, in units.
 const SHAKE: f32 = 0.55;

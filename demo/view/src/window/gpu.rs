@@ -1,7 +1,8 @@
-//! [`Gpu`]: draws a batch onto the screen. One texture, one material, one mesh.
+//! [`Gpu`]: draws a batch onto the screen, with one texture, one mesh, and two materials: one without texture and
+//! blending.
 //!
 //! Blending is premultiplied (T. Porter and T. Duff, "Compositing Digital Images", 1984): paint covers with its alpha,
-//! and light has an alpha of zero and adds up; so both are in one draw call, in painter's order.
+//! and light has an alpha of zero and adds up; so both share draw calls, in painter's order.
 
 use macroquad::miniquad::{BlendFactor, BlendState, BlendValue, Equation, PipelineParams};
 use macroquad::models::{Mesh, Vertex, draw_mesh};

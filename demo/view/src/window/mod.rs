@@ -1,7 +1,7 @@
 //! The window: Powderkeg with keyboard, mouse, gamepads and sound. Only this module uses macroquad.
 //!
 //! ```text
-//!   desk, gamepads ──▶ WindowStage::frame ──▶ Batch ──▶ gpu ──▶ the screen
+//!   keys, gamepads ──▶ WindowStage::frame ──▶ Batch ──▶ gpu ──▶ the screen
 //!                        │   │
 //!                 Feed ──┘   └──▶ sound
 //! ```
@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `stage` | one frame, without window and clock; it calls everything below |
 //! | `camera`, `paint` | the visible part of a scene; how it becomes quads |
-//! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, one draw call |
+//! | `art`, `atlas`, `batch`, `text`, `gpu` | sprites and letters made of shapes; one texture, few draw calls |
 //! | `screens`, `settings` | overlays, the settings, and their file |
 //! | `input`, `sound` | keys and gamepads; sounds |
 //! | `probe`, `run` | whether a window can be opened; the loop |

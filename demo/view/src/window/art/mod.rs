@@ -1,7 +1,7 @@
 //! The art: every sprite, drawn by code at start-up.
 //!
 //! ```text
-//!   shape (a distance) ──Canvas::fill──▶ pixels ──Atlas::pack──▶ one texture ──Batch──▶ one draw call
+//!   shape (a distance) ──Canvas::fill──▶ pixels ──Atlas::new──▶ one texture ──Batch──▶ few draw calls
 //! ```
 //!
 //! Bodies have two layers: a *hull* in grays, and a white *trim*, tinted in the owner's colour. All bodies face +x.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   keyboard, mouse ──read──▶ Board ─┐
-//!                                    ├─ Hands::read ──▶ pads by seat, orders, and actions of the view
+//!                                    ├─ Hands::read ──▶ pads by seat, and orders
 //!   gamepads (feature) ──▶ Stick ────┘
 //! ```
 //!

@@ -31,7 +31,7 @@ pub(super) fn paint(batch: &mut Batch, picture: &WindowPicture<'_>) {
             one(batch, picture, thing);
         }
     }
-    // Cancelled things fade instead of vanishing, and look harmless.
+    // Cancelled bullets and shots fade instead of vanishing, and look harmless.
     for (key, at, left) in &picture.scene.fading {
         let mode = picture.settings.colors;
         let tint = match key {
