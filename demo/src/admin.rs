@@ -152,7 +152,6 @@ enum AdminTask {
     },
 }
 
-/// Reads `90s`, `30m`, `12h` or `7d`.
 fn length(text: &str) -> Result<Duration, String> {
     let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
     let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));

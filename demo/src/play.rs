@@ -333,7 +333,6 @@ fn paste() -> Result<Ticket, Failure> {
     }
 }
 
-/// The path of the newest reconnect ticket: the ticket file's path with `.rejoin` appended.
 fn beside_ticket(ticket: &Path) -> PathBuf {
     let mut path = ticket.as_os_str().to_owned();
     path.push(".rejoin");

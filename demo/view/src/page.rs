@@ -99,7 +99,6 @@ impl Sub for Instant {
     }
 }
 
-/// Shows the reason for the end. The script stops drawing frames.
 pub(crate) fn end(sentence: &str) {
     powderkeg_end(answer(sentence.as_bytes()));
 }

@@ -42,7 +42,6 @@ fn write(to: &mut impl Write, text: impl Display) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A closed pipe, or a full disk.
     struct Broken(ErrorKind);
 
     impl Write for Broken {

@@ -23,7 +23,6 @@ mod machine {
             .unwrap_or_default()
     }
 
-    /// Reads the clock of frames.
     #[expect(
         clippy::disallowed_methods,
         reason = "the edge: here the clock is read"

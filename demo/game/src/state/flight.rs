@@ -23,7 +23,6 @@ pub enum Prop {
 }
 
 impl Prop {
-    /// Returns the prop of a blast's victim; `None` for players and enemies.
     #[must_use]
     pub const fn of(body: Victim) -> Option<Prop> {
         match body {

@@ -89,7 +89,6 @@ impl RoundPhase {
         )
     }
 
-    /// Returns `true` if the round waits for players to be ready.
     #[must_use]
     pub fn is_waiting(self) -> bool {
         matches!(self, RoundPhase::Lobby | RoundPhase::Won | RoundPhase::Lost)

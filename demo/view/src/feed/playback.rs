@@ -201,7 +201,6 @@ impl Playback {
         (self.tick() - self.first) as f32 / all as f32
     }
 
-    /// Returns `true` if the replay is paused or at its end.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.is_paused || self.is_over()
@@ -248,7 +247,6 @@ impl Playback {
         self.seek(Tick(from.0.saturating_add_signed(ticks)));
     }
 
-    /// Seeks `seconds` of match time forward, or back if negative.
     pub fn skip_seconds(&mut self, seconds: i32) {
         let per_second = (1.0 / self.tick_length().as_secs_f64()).round() as i32;
         let from = self.wanted.unwrap_or(self.tick());

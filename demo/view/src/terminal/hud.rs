@@ -40,7 +40,6 @@ pub(super) fn color_of(id: PlayerId) -> Color {
     paint(ColorMode::Safe.player(id.index()))
 }
 
-/// A bar of `cells` cells, filled up to `part`, 0 ..= 1.
 pub(super) fn bar(part: f32, cells: usize) -> Span<'static> {
     let full = ((part * cells as f32).ceil() as usize).min(cells);
     Span::from("█".repeat(full) + &"░".repeat(cells - full))

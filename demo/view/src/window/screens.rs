@@ -55,7 +55,6 @@ impl Screens {
         self.title || self.closing.is_some() || self.overlay.is_some()
     }
 
-    /// Handles the pressed keys. Returns the wishes that follow from them.
     pub(crate) fn handle(
         &mut self,
         board: &Board,

@@ -43,10 +43,6 @@ impl Speaker {
         Speaker(SpeakerKind::Silent)
     }
 
-    /// Opens a stream of the sound server.
-    ///
-    /// # Errors
-    /// If there is no audio output.
     #[cfg(target_os = "linux")]
     pub(crate) async fn open() -> Result<Speaker, NoSound> {
         let (orders, inbox) = channel();
