@@ -107,7 +107,7 @@ fn start(args: &ServeArgs) -> Result<ExitCode, Failure> {
 pub(crate) fn end_of(stopped: std::io::Result<Stopped>) -> Result<ExitCode, Failure> {
     match stopped.map_err(signals::no_signals)? {
         Stopped::Over(CloseCode::Fault) => Err(Failure::Died),
-        // Like a program ended by a signal.
+        // The exit code of a program ended by SIGINT.
         Stopped::AtOnce => Ok(ExitCode::from(130)),
         Stopped::Over(_) | Stopped::InOrder => Ok(ExitCode::SUCCESS),
     }

@@ -14,7 +14,7 @@ use super::weapon::Weapon;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cue {
     Appeared(PlayerId),
-    /// A player fired; one cue for a whole fan.
+    /// A player fired. A whole fan causes one cue.
     Shot {
         player: PlayerId,
         weapon: Weapon,

@@ -1,7 +1,6 @@
 //! *Powderkeg*, the game: a state, and one step.
 //!
-//! This crate does not know networks, clocks or screens. Read `Game::step` in `step` first; each line of it calls into
-//! one file:
+//! This crate has no network, clock or screen. Read `Game::step` in `step` first; each of its lines calls into one file:
 //!
 //! ```text
 //!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state

@@ -78,7 +78,7 @@ impl Heading {
     }
 
     fn turned_to(self, steps: i32) -> Heading {
-        // 0 is no direction, so headings are 1 ..= 255.
+        // 0 is no direction, so headings are 1 to 255.
         Heading(steps.rem_euclid(HEADINGS as i32) as u8 + 1)
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct ViewScene {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Boss {
-    /// 0 ..= 1.
+    /// From 0 to 1.
     pub(crate) health: f32,
     pub(crate) stage: u8,
 }
@@ -93,7 +93,7 @@ pub(crate) struct NetSample {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ReelState {
     pub(crate) tick: Tick,
-    /// 0 ..= 1.
+    /// From 0 to 1.
     pub(crate) part: f32,
     pub(crate) passed: Duration,
     pub(crate) length: Duration,

@@ -81,7 +81,7 @@ pub(crate) struct Banner {
 pub(crate) struct HeardCue {
     pub(crate) cue: CueId,
     pub(crate) sound: Sound,
-    /// `None`: everywhere.
+    /// `None` for everywhere.
     pub(crate) at: Option<Vec2>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct ViewMember {
     pub(crate) health: f32,
     pub(crate) weapon: Weapon,
     pub(crate) ammo: Option<u16>,
-    /// The progress of the dash cooldown, 0 ..= 1.
+    /// The progress of the dash cooldown, from 0 to 1.
     pub(crate) dash: f32,
     pub(crate) kills: u32,
     pub(crate) score: u32,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tint {
     pub(crate) rgb: [u8; 3],
-    /// 0 ..= 1.
+    /// From 0 to 1.
     pub(crate) alpha: f32,
     pub(crate) is_light: bool,
 }
@@ -52,7 +52,7 @@ impl Tint {
         [r, g, b, cover as u8]
     }
 
-    /// The perceived brightness, 0 ..= 1 (Rec. 709 on the encoded values: good enough to compare).
+    /// The perceived brightness, from 0 to 1 (Rec. 709 on the encoded values: good enough to compare).
     #[cfg(test)]
     pub(crate) fn brightness(self) -> f32 {
         let [r, g, b] = self.rgb.map(f32::from);

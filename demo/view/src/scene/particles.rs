@@ -24,7 +24,7 @@ pub(crate) struct Particle {
     pub(crate) tint: Tint,
     pub(crate) at: Vec2,
     pub(crate) speed: Vec2,
-    /// The decay of the speed, per second; 0: none.
+    /// The decay of the speed, per second; 0 for none.
     pub(crate) drag: f32,
     pub(crate) half: (f32, f32),
     /// The height as a fraction of the width.

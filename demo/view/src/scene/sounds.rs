@@ -15,7 +15,7 @@ pub(crate) enum Waveform {
 pub(crate) enum Layer {
     /// A tone that glides from one pitch to another, in hertz, and fades out.
     Tone(Waveform, u32, u32, [f32; 2], f32),
-    /// Noise whose brightness (0 ..= 1, 0 is dark) changes from one value to another.
+    /// Noise whose brightness (from 0, which is dark, to 1) changes from one value to another.
     Noise(u32, u32, [f32; 2], f32),
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum ThingLook {
     Player {
         is_safe: bool,
         has_shield: bool,
-        /// 0 ..= 1.
+        /// From 0 to 1.
         health: f32,
     },
     Enemy {
@@ -29,10 +29,10 @@ pub(crate) enum ThingLook {
     },
     Prop {
         is_lit: bool,
-        /// For a thrown thing, the completed fraction of its flight, 0 ..= 1.
+        /// For a thrown thing, the completed fraction of its flight, from 0 to 1.
         aloft: Option<f32>,
     },
-    /// A shot that flies over everything: the completed fraction of its flight, 0 ..= 1.
+    /// A shot that flies over everything: the completed fraction of its flight, from 0 to 1.
     Lobbed(f32),
     Fading,
 }

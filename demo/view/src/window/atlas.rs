@@ -52,13 +52,13 @@ impl Type {
     }
 }
 
-/// A part of the texture, 0 ..= 1, and its size in pixels.
+/// A part of the texture, in fractions of the texture's side, and the part's size in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct AtlasEntry {
     pub(crate) from: Vec2,
     pub(crate) to: Vec2,
     pub(crate) size: Vec2,
-    /// The corners of the visible part, 0 ..= 1 of the size.
+    /// The corners of the visible part, in fractions of the size.
     pub(crate) ink: [Vec2; 2],
 }
 

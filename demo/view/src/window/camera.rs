@@ -52,7 +52,7 @@ impl Camera {
         }
     }
 
-    /// Advances by `dt` seconds. `shake` scales the shaking, 0 ..= 1.
+    /// Advances by `dt` seconds. `shake` scales the shaking, from 0 to 1.
     pub(crate) fn follow(&mut self, focus: &Focus<'_>, dt: f32, shake: f32, luck: &mut Mwc) {
         self.screen = focus.screen;
         let whole = focus.half * 2.0 + MARGIN * 2.0;
@@ -96,7 +96,7 @@ impl Camera {
         self.offset = vec2(luck.unit() - 0.5, luck.unit() - 0.5) * 2.0 * strength;
     }
 
-    /// Adds a shake with a strength of 0 ..= 1.
+    /// Adds a shake with a strength of 0 to 1.
     pub(crate) fn shake(&mut self, strength: f32) {
         self.trauma = (self.trauma + strength).min(1.0);
     }

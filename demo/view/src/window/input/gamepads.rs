@@ -20,7 +20,7 @@ pub(crate) enum Button {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stick {
-    /// −1 ..= 1 on each axis; y is up.
+    /// From −1 to 1 on each axis; y is up.
     pub(crate) left: Vec2,
     pub(crate) right: Vec2,
     held: Vec<Button>,

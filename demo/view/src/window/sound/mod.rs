@@ -97,9 +97,9 @@ enum SoundOrder {
     Play {
         cue: Option<CueId>,
         sound: Sound,
-        /// 0 ..= 1.
+        /// From 0 to 1.
         volume: f32,
-        /// −1: left, 1: right.
+        /// From −1 (left) to 1 (right).
         pan: f32,
     },
     Hush(CueId),
