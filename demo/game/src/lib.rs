@@ -1,6 +1,6 @@
 //! *Powderkeg*, the game: a state, and one step.
 //!
-//! This crate has no network, clock or screen. Read `Game::step` in `step` first; each of its lines calls into one file:
+//! This crate has no network, clock or screen. Read `Game::step` in `step` first; each line calls into one file:
 //!
 //! ```text
 //!   frame ─▶ roster ─▶ outcomes ─▶ orders ─▶ timers ─▶ round ─▶ players ─▶ enemies ─▶ flight ─▶ claims ─▶ next state
