@@ -6,8 +6,8 @@
 //!   blast (outcome) ──▶ shield, health, or death ───────┘        └─▶ none is left: out until the wave is over
 //! ```
 //!
-//! This file never tests whether a player is hit. `claim` does that on the player's own screen; for blasts, the server's
-//! physics does it.
+//! This file never tests whether a player is hit. `claim` does that on the player's own screen; for blasts, the
+//! server's physics does it.
 
 use twinstep_core::{Effects, Frame, Key, PlayerId, Tick};
 

@@ -1,7 +1,7 @@
 //! [`Animation`]: an animated PNG with one palette, in which each frame stores only what has changed.
 //!
-//! The palette is fixed: 15 colours and a transparent one. So each frame is written at once, instead of being kept until
-//! a palette can be computed, and flat areas stay flat. Four bits per pixel halve the file.
+//! The palette is fixed: 15 colours and a transparent one. So each frame is written at once, without waiting for a
+//! palette to be computed, and flat areas stay flat. Four bits per pixel halve the file.
 
 use std::fs::File;
 use std::io::BufWriter;
