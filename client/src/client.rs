@@ -447,7 +447,14 @@ impl<S: Simulation, V: Show<S>, T: Transport> Client<S, V, T> {
                 self.dial(now, &ticket);
                 Ok(())
             }
-            Advice::GiveUp => self.end_for(self.lost.unwrap_or(SILENT)),
+            Advice::GiveUp => {
+                let ended = self.end_for(self.lost.unwrap_or(SILENT));
+                if ended.is_err() {
+                    // An attempt that still connects must not revive a client that has reported its end.
+                    self.drop_attempts();
+                }
+                ended
+            }
         }
     }
 

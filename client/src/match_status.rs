@@ -107,7 +107,8 @@ impl PresenceView {
     #[must_use]
     pub fn link(&self, player: PlayerId) -> Option<LinkQuality> {
         let is_here = self.here.contains(player);
-        self.links[player.index()].filter(|_| is_here)
+        let link = self.links.get(player.index())?;
+        link.filter(|_| is_here)
     }
 
     /// The players named in the newest report, in order of their numbers.

@@ -90,6 +90,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     message::REQUEST_RESULT => self.take_result(bytes),
                     message::HEAL => {
                         let Some(world) = read_world(bytes) else {
+                            self.traffic.record_malformed();
                             return;
                         };
                         let at = world.tick();
@@ -101,6 +102,9 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                     }
                     message::EVIDENCE => {
                         let theirs = read_world::<S>(bytes);
+                        if theirs.is_none() {
+                            self.traffic.record_malformed();
+                        }
                         let ours = playing.replica.divergence.take_evidence();
                         if let (Some(ours), Some(theirs)) = (ours, theirs) {
                             let report = report(&ours, &theirs);

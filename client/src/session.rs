@@ -236,7 +236,7 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
                 if let Some(fault) = playing.replica.take_fault() {
                     tracing::error!(
                         error = fault,
-                        "the game's step panicked in the prediction; continuing from the server's world"
+                        "the game's step, hook or picture failed; the client continues from the server's world"
                     );
                     self.events.push(Event::StepFault(fault));
                 }

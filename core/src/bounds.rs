@@ -193,7 +193,7 @@ pub const CUES_OPEN_MAX: usize = 1_024;
 /// A cue that moves by at most this time between a guess and the confirmed frame still counts as the same cue: see
 /// [`cue_drift_ticks`].
 pub const CUE_DRIFT: Duration = Duration::from_millis(200);
-/// The minimum of [`cue_drift`], in ticks.
+/// The minimum of [`cue_drift_ticks`], in ticks.
 pub const CUE_DRIFT_TICKS_MIN: u32 = 2;
 /// Inputs and commands are announced for at most this many ticks after the newest frame sent.
 pub const ANNOUNCE_TICKS: u32 = 8;

@@ -113,13 +113,13 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         assert!(party.clients[0].session.request(1, start).is_err());
         party.run(2 * SECOND);
         let by_default = refused(start, CommandRefusal::Referee(0));
-        assert_eq!(party.clients[0].told, std::slice::from_ref(&by_default));
-        assert!(party.waits() && party.clients[1].told.is_empty());
+        assert_eq!(party.clients[0].events, std::slice::from_ref(&by_default));
+        assert!(party.waits() && party.clients[1].events.is_empty());
 
         party.match_.set_referee(FirstDecides);
         party.clients[1].session.request(0, start).unwrap();
         party.run(2 * SECOND);
-        assert_eq!(party.clients[1].told, [by_default]);
+        assert_eq!(party.clients[1].events, [by_default]);
         // A decided request is not repeated after a reconnect, when the referee might decide differently.
         party.redial(0, LinkProfile::WAN, true);
         party.run(2 * SECOND);
@@ -131,14 +131,14 @@ fn a_player_in_the_lobby_starts_the_match_if_the_referee_admits_it() {
         let by = Some(PlayerId(0));
         let started = Event::Request { by, request: start };
         for client in &party.clients {
-            assert_eq!(client.told.last(), Some(&started), "{}", client.identity);
+            assert_eq!(client.events.last(), Some(&started), "{}", client.identity);
         }
         assert_eq!(party.came(), [0, 0]);
         party.check_equal();
         party.clients[0].session.request(0, start).unwrap();
         party.run(2 * SECOND);
         let again = refused(start, CommandRefusal::Unavailable);
-        assert_eq!(party.clients[0].told.last(), Some(&again));
+        assert_eq!(party.clients[0].events.last(), Some(&again));
     }
 }
 
@@ -166,7 +166,7 @@ fn a_flood_of_start_requests_is_cut_off_and_disturbs_no_other_guest() {
     let stats = party.match_.stats();
     assert!(stats.requests_refused > 60, "{stats:?}");
     let of_referee = refused(MatchRequest::Start, CommandRefusal::Referee(0));
-    let requests = &party.clients[1].told;
+    let requests = &party.clients[1].events;
     let asked = requests.iter().filter(|event| **event == of_referee);
     assert_eq!(asked.count(), 20, "in ten seconds");
     let too_many = refused(MatchRequest::Start, CommandRefusal::Bounds);
@@ -402,7 +402,10 @@ fn the_hosts_notice_pause_and_speed_apply_in_a_lobby() {
         let by_host = |request| Event::Request { by: None, request };
         let notice = Event::Notice("we start at nine".to_owned());
         for client in &party.clients {
-            assert_eq!(client.told, [notice.clone(), by_host(slow), by_host(pause)]);
+            assert_eq!(
+                client.events,
+                [notice.clone(), by_host(slow), by_host(pause)]
+            );
         }
         party.ready();
         party.match_.start();
@@ -414,7 +417,8 @@ fn the_hosts_notice_pause_and_speed_apply_in_a_lobby() {
         party.match_.request(MatchRequest::Resume).unwrap();
         party.run(5 * SECOND);
         let ticks = party.tick() - paused_at;
-        assert!((45..=50).contains(&ticks), "{ticks}");
+        // Lockstep seals up to two turns of three ticks ahead.
+        assert!((45..=56).contains(&ticks), "{ticks}");
         party.check_equal();
     }
 }

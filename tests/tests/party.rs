@@ -81,8 +81,7 @@ pub(crate) struct Client {
     pub(crate) id: SessionId,
     pub(crate) identity: String,
     pub(crate) joined: bool,
-    /// What the server answered or announced: results of requests, and notices.
-    pub(crate) told: Vec<Event>,
+    pub(crate) events: Vec<Event>,
 }
 
 pub(crate) struct Party {
@@ -166,7 +165,7 @@ impl Party {
             id,
             identity: identity.to_owned(),
             joined: false,
-            told: Vec::new(),
+            events: Vec::new(),
         });
         self.clients.len() - 1
     }
@@ -212,7 +211,7 @@ impl Party {
                     if let Event::Request { .. } | Event::RequestRefused { .. } | Event::Notice(_) =
                         event
                     {
-                        client.told.push(event);
+                        client.events.push(event);
                     }
                 }
                 while let Some(len) = client.session.poll_transmit(now, &mut buffer) {

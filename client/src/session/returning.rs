@@ -177,14 +177,16 @@ impl<S: Simulation, V: Show<S>> Session<S, V> {
     }
 
     pub(crate) fn continue_from(&mut self, now: Duration, world: World<S>) {
-        self.download.end();
         let Stage::Returning(returning) = &mut self.stage else {
             return;
         };
-        let welcome = returning.welcome.take();
-        self.stage.found();
-        let (Some(playing), Some(welcome)) = (self.stage.playing_mut(), welcome) else {
+        let Some(welcome) = returning.welcome.take() else {
             self.traffic.record_malformed();
+            return;
+        };
+        self.download.end();
+        self.stage.found();
+        let Some(playing) = self.stage.playing_mut() else {
             return;
         };
         self.outages.found(now);

@@ -47,9 +47,8 @@ pub struct LineageFile {
     path: PathBuf,
     /// The id of the file that was read; 0 if none was.
     id: u64,
-    /// The number of its bytes that were read.
     bytes: u64,
-    /// The number of its lines that were read, not counting the first.
+    /// Not counting the first.
     lines: u64,
     /// The file is rewritten when it has this many lines.
     compact_at: u64,

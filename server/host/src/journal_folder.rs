@@ -163,7 +163,7 @@ pub fn journals(folder: &Path) -> Result<Vec<PathBuf>, JournalFileError> {
 }
 
 enum Beginning {
-    /// A journal, perhaps incomplete, whose match started at this Unix time, in seconds.
+    /// A journal, perhaps incomplete, of a match that started at this Unix time, in seconds.
     At(u64),
     None(LeftAlone),
 }

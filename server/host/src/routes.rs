@@ -16,7 +16,7 @@ pub(super) const IDLE_MAX: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// Waits until this time for a match that does not run yet, or whose inbox is full.
+    /// Waits until this time for a match that does not run yet or has a full inbox.
     Waiting(Duration),
     Playing,
     /// The session is closed with this code. Until this time, its packets are answered with the code.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use twinstep_udp::{TicketKey, TicketKeyError};
 
-/// The environment variable with the folder of a service's credentials. It is set by systemd, and by operators who
-/// mount secrets into a container.
+/// The environment variable with the folder of a service's credentials. systemd sets it; an operator that mounts secrets
+/// into a container sets it too.
 pub const CREDENTIALS_VARIABLE: &str = "CREDENTIALS_DIRECTORY";
 
 /// Reads a key file or a token file. In the folder of credentials, the file may belong to another user and be readable

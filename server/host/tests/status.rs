@@ -13,7 +13,7 @@ use crate::loopback::LoopbackHost;
 use crate::players::{Player, play_for, play_remaining};
 use crate::scrape::{ask, scrape};
 
-/// The input whose query is answered at once; that of `ASK_LATER` is answered by a job.
+/// A query for this input is answered at once, one for `ASK_LATER` by a job.
 const ASK: u8 = 1;
 const ASK_LATER: u8 = 2;
 const PANIC: u8 = 3;

@@ -105,7 +105,16 @@ impl<S: Simulation, V: Show<S>> LocalGame<S, V> {
                 return Ok(client);
             }
             let part = self.tick() / parts;
-            self.run(part, &mut |_, _| S::Input::default())?;
+            if let Err(ended) = self.run(part, &mut |_, _| S::Input::default()) {
+                let is_new = |failed| failed == client && client > 0;
+                if matches!(ended, LocalGameEnd::Session { client, .. } if is_new(client)) {
+                    // The match refused only the new client: the others continue.
+                    self.ended = None;
+                    self.clients.truncate(client);
+                    self.server.get().disconnect(peer);
+                }
+                return Err(ended.into());
+            }
         }
         Err(LocalStartError::Stuck(JOIN_TICKS_MAX))
     }

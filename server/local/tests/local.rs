@@ -299,6 +299,12 @@ fn a_failed_start_reports_the_reason() {
         matches!(closed, SessionEnd::Server(CloseCode::WrongRules)),
         "{closed}"
     );
+    // A second client with other rules does not end the game of the first one.
+    let mut game = start().play(config()).unwrap();
+    let other = SessionConfig::new(Arc::new(6)).start(Tale::default());
+    assert!(game.join(other, 1).is_err());
+    assert_eq!(game.join(config(), 1).ok(), Some(1));
+    game.step(|_, _| Default::default()).unwrap();
     let one = MatchConfig {
         players_max: 1,
         ..MatchConfig::action()

@@ -60,9 +60,7 @@ pub(super) struct ServerSession {
     pub(super) returns: bool,
     /// The highest sequence number of the session's authentic datagrams.
     pub(super) newest: u64,
-    /// When a datagram was last received.
     pub(super) received_at: Duration,
-    /// When a packet was last sent.
     pub(super) sent: Duration,
     /// When the cipher last served the session.
     pub(super) tended: Duration,
