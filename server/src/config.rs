@@ -27,6 +27,9 @@ pub enum SealWhen {
         /// have waited for it for a total of 20 s within a minute, however short each wait was. If `kick_after` is
         /// longer than 20 s, the limit is `kick_after` within three times `kick_after`. Reconnecting does not reset
         /// this sum, but a removed player gets one second back, since a join may take a moment.
+        ///
+        /// A removed player is refused for 30 s. But if its client was silent, as after a crash, it may return at once,
+        /// unless it was removed like this less than a minute ago (or three times `kick_after`, if that is longer).
         kick_after: Duration,
     },
 }

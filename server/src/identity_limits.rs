@@ -55,6 +55,7 @@ pub(crate) struct IdentityLimits {
     /// Whether the identity's last world download wasted its slot.
     gave_way: bool,
     excused_at: Option<Duration>,
+    spared_at: Option<Duration>,
     held: WaitedMinute,
     pub(crate) cost: Cost,
     /// The time added to turns because of the identity.
@@ -273,6 +274,15 @@ impl AwayIdentities {
         at.and_then(|at| self.away.remove(at))
             .map(|away| away.limits)
             .unwrap_or_default()
+    }
+
+    /// Lets an identity return that was removed because it was silent, but not twice in `window`.
+    pub(crate) fn spare(&mut self, now: Duration, identity: &str, window: Duration) {
+        let limits = self.limits_of(now, identity);
+        let lately = |at| now.saturating_sub(at) < window;
+        if !limits.spared_at.is_some_and(lately) {
+            (limits.spared_at, limits.barred) = (Some(now), None);
+        }
     }
 
     pub(crate) fn bar(&mut self, now: Duration, identity: &str, code: CloseCode) {

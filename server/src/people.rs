@@ -308,6 +308,13 @@ impl People {
         }
     }
 
+    /// Returns `true` if no packet from the player's client has arrived after `since`, or it has no session.
+    pub(super) fn is_silent(&self, player: PlayerId, since: Duration) -> bool {
+        let own = self.peers.iter().find(|p| p.players.contains(&player));
+        let received_at = own.map(|peer| peer.link.last_received_at().unwrap_or(peer.since));
+        received_at.is_none_or(|at| at <= since)
+    }
+
     /// Adds a strike for an order or an input of a player. Returns the session to close if the limit is exceeded.
     pub(super) fn strike(&mut self, now: Duration, player: PlayerId) -> Option<SessionId> {
         if let Some(at) = self.session_behind(player) {

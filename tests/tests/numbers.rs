@@ -170,13 +170,19 @@ fn a_client_reconnecting_as_another_player_continues_as_that_player() {
 }
 
 #[test]
-fn a_removed_identity_is_barred_for_a_while() {
+fn a_silent_identity_returns_at_once_and_is_barred_if_it_is_removed_again() {
     let mut rig = Rig::<History>::new(patient(7, 8));
     rig.run(SECOND * 6);
     rig.relink(1, MUTE);
     rig.run(SECOND * 11);
-    rig.clients.remove(1);
     assert_eq!(rig.match_.world().present().len(), 2, "it was removed");
+    rig.relink(1, LinkProfile::LAN);
+    rig.restart(1);
+    rig.run(SECOND * 3);
+    assert_eq!(rig.match_.world().present().len(), 3, "it is back");
+    rig.relink(1, MUTE);
+    rig.run(SECOND * 11);
+    rig.clients.remove(1);
     let mut peers = (1_000..).map(SessionId);
     let mut dial = |rig: &mut Rig<History>, identity: &str, seats| {
         let peer = peers.next().expect("another one");

@@ -60,6 +60,8 @@ const TRAIL_TICKS_MIN: u32 = 3;
 const HOLD_TICKS_MIN: u32 = 2;
 /// The shortest time between two pauses for clients that trail: after a pause, all clients are slightly late or early.
 const HOLD_APART: Duration = Duration::from_millis(500);
+/// The last packets of a dead client can arrive this long after its first missing batch was due.
+const LAST_PACKETS: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {
     /// The time at which [`advance`](Match::advance) next has work to do.
@@ -297,7 +299,14 @@ impl<S: Simulation> Match<S> {
                     }
                 }
                 for player in late.iter() {
+                    let since = self.seats[player.index()].missed_since;
+                    let is_silent = self.people.is_silent(player, since + LAST_PACKETS);
+                    let identity = self.people.identity_of(player).map(str::to_owned);
                     self.remove(player, CloseCode::TooSlow);
+                    if is_silent && let Some(identity) = identity {
+                        let window = Budget::of(kick_after).window;
+                        self.people.away.spare(now, &identity, window);
+                    }
                 }
             }
             (WaitReason::Batches(_), SealWhen::Deadline) => {}
