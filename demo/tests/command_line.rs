@@ -112,7 +112,7 @@ fn a_port_in_use_is_reported() {
     let address = taken.local_addr().unwrap().to_string();
     refused(
         &["serve", "--listen", &address, "--key-file", &key],
-        &[&address, "another program", "--listen"],
+        &[&address, "another program", "another address"],
     );
 }
 

@@ -39,10 +39,7 @@ pub enum MatchStartError {
 pub enum ResumeError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    #[error(
-        "the match of this journal is over ({}): start a new one",
-        line(reason)
-    )]
+    #[error("the match of this journal is over ({})", line(reason))]
     Over { reason: String },
     #[error("a client recorded this journal: it can be watched, but not resumed")]
     Recording,

@@ -276,7 +276,7 @@ impl AwayIdentities {
             .unwrap_or_default()
     }
 
-    /// Lets an identity return that was removed because it was silent, but not twice in `window`.
+    // Lets an identity return that was removed because it was silent, but not twice in `window`.
     pub(crate) fn spare(&mut self, now: Duration, identity: &str, window: Duration) {
         let limits = self.limits_of(now, identity);
         let lately = |at| now.saturating_sub(at) < window;

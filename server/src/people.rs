@@ -308,7 +308,7 @@ impl People {
         }
     }
 
-    /// Returns `true` if no packet from the player's client has arrived after `since`, or it has no session.
+    // Also of a player without a session.
     pub(super) fn is_silent(&self, player: PlayerId, since: Duration) -> bool {
         let own = self.peers.iter().find(|p| p.players.contains(&player));
         let received_at = own.map(|peer| peer.link.last_received_at().unwrap_or(peer.since));

@@ -10,4 +10,5 @@ pub use crate::config::{
 pub use crate::hooks::{Admission, Decision, HookContext, Referee, Resolver};
 pub use crate::incident::{Incident, Trouble};
 pub use crate::match_::Match;
+pub use twinstep_protocol::packet::closed::CloseCode;
 pub use twinstep_protocol::packet::request::MatchRequest;

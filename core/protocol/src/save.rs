@@ -10,6 +10,7 @@
 //! its match admits each identity with any valid ticket. Everything that a list of saves shows ([`SaveInfo`]) comes
 //! before the world. Invariant: a save without its end record is refused as incomplete.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -54,12 +55,21 @@ pub enum SaveWriteError {
 pub enum SaveFormatError {
     #[error("expected a saved game, got a different kind of file")]
     NotASave,
-    #[error("the saved game cannot be read: {0}")]
+    #[error("the saved game cannot be read: {}", words(.0))]
     Journal(#[source] JournalError),
     #[error("expected a saved game, got the journal of a match: resume the journal instead")]
     Journalled,
     #[error("the saved game is incomplete: load another copy of it, or an older save")]
     Incomplete,
+}
+
+fn words(error: &JournalError) -> String {
+    match error {
+        JournalError::Torn { offset } => {
+            format!("it is torn at byte {offset}: load another copy of it, or an older save")
+        }
+        error => error.to_string(),
+    }
 }
 
 impl From<JournalError> for SaveFormatError {

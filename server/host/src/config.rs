@@ -128,13 +128,11 @@ impl HostConfig {
 #[expect(missing_docs, reason = "the messages explain the variants")]
 pub enum HostError {
     #[error(
-        "cannot listen on {address}: another program uses this port; stop it, or choose another address with \
-         --listen (port 0 takes a free one)"
+        "cannot listen on {address}: another program uses this port; stop it, or choose another address (port 0 \
+         takes a free one)"
     )]
     PortInUse { address: SocketAddr },
-    #[error(
-        "cannot listen on {address}: {source}; choose an address of this machine with --listen"
-    )]
+    #[error("cannot listen on {address}: {source}; choose an address of this machine")]
     Listen {
         address: SocketAddr,
         source: std::io::Error,

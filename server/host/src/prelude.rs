@@ -2,5 +2,5 @@
 //!
 //! The names for the rules are in `twinstep_core::prelude`.
 
-pub use crate::{Host, HostConfig, HostError, Running, Server, Ticket, TicketKey};
+pub use crate::{Host, HostConfig, HostError, Running, Server, Stopped, Ticket, TicketKey};
 pub use twinstep_server::prelude::*;

@@ -326,7 +326,7 @@ async fn start_errors_state_the_next_step() {
     taken.listen = server.host.local_addr();
     let error = Host::start(taken.host).await.err().unwrap();
     assert!(matches!(error, HostError::PortInUse { .. }), "{error}");
-    assert!(error.to_string().contains("--listen"), "{error}");
+    assert!(error.to_string().contains("another address"), "{error}");
 
     let there = server.folder.file("there.journal");
     std::fs::write(&there, b"something else").unwrap();

@@ -60,7 +60,7 @@ const TRAIL_TICKS_MIN: u32 = 3;
 const HOLD_TICKS_MIN: u32 = 2;
 /// The shortest time between two pauses for clients that trail: after a pause, all clients are slightly late or early.
 const HOLD_APART: Duration = Duration::from_millis(500);
-/// The last packets of a dead client can arrive this long after its first missing batch was due.
+// The last packets of a dead client can arrive this long after its first missing batch was due.
 const LAST_PACKETS: Duration = Duration::from_millis(500);
 
 impl<S: Simulation> Match<S> {

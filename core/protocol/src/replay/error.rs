@@ -53,16 +53,18 @@ pub enum ReplayError {
 
 fn difference(code: CloseCode, about: &About) -> String {
     let build = line(&about.build);
-    let other = match code {
-        CloseCode::WrongRules => {
-            return format!(
-                "other rules (level or tuning): use the same rules; recorded by {build:?}"
-            );
-        }
-        CloseCode::WrongGame => "another game",
-        _ => "another version",
+    let (other, advice) = match code {
+        CloseCode::WrongRules => (
+            "other rules (level or tuning)",
+            "use the rules of its match",
+        ),
+        CloseCode::WrongGame => ("another game", "play it with the build that recorded it"),
+        _ => ("another version", "play it with the build that recorded it"),
     };
-    format!("{other}: play it with the build that recorded it, {build:?}")
+    match about.build.is_empty() {
+        true => format!("{other}: {advice}"),
+        false => format!("{other}: {advice} (recorded by {build:?})"),
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use twinstep_server::{Match, Report};
 const TICKET_LIFE: Duration = Duration::from_secs(3_600);
 /// The interval at which a server checks whether it is deserted. The check wakes the match.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A match that is over reports its close code within this time.
+// A match that is over reports its close code within this time.
 const SAYS_WITHIN: Duration = Duration::from_millis(100);
 
 /// The way in which a server ended.
@@ -213,7 +213,16 @@ impl<S: Simulation> Running<S> {
         })
     }
 
-    /// Closes all sessions and stops the server. Takes at most 4 s, or 10 s if the disk with the lineages file does not
+    /// Ends the match for good, and stops the server like [`shutdown`](Running::shutdown). Clients are told that the
+    /// match is over, and its journal cannot be resumed.
+    pub fn end(self) {
+        // Fails only if the match is over already.
+        let _ = self.inspect(|match_| match_.close(CloseCode::MatchOver));
+        self.shutdown();
+    }
+
+    /// Closes all sessions and stops the server. A match with a journal can be resumed: its clients wait a minute for
+    /// the server to restart. Takes at most 4 s, or 10 s if the disk with the lineages file does not
     /// respond.
     pub fn shutdown(self) {
         self.on_threads.shutdown();
