@@ -263,6 +263,7 @@ mod tests {
         assert!(!tried.contains(&ids[1]), "only three are kept");
     }
 
+    // Finding R7.
     #[test]
     fn the_newest_ticket_is_tried_first_after_the_held_one_is_outdated() {
         let mut rejoin = Rejoin::default();

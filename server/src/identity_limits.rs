@@ -370,6 +370,7 @@ mod tests {
         assert_eq!(spent, Duration::from_secs(19));
     }
 
+    // Finding R4.
     #[test]
     fn an_identity_counts_as_struck_for_ten_seconds_after_each_strike() {
         let mut limits = IdentityLimits::default();

@@ -351,6 +351,7 @@ mod tests {
 
     use super::{Peer, People, SessionId};
 
+    // Finding R1.
     #[test]
     fn a_players_view_does_not_go_back_when_its_client_reconnects_from_an_older_tick() {
         let mut people = People::default();

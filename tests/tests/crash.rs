@@ -267,6 +267,7 @@ fn the_command_delay_stays_fixed_across_restarts() {
     assert_eq!(resumed.match_.config().command_delay, delay);
 }
 
+// Finding R2.
 #[test]
 fn a_resumed_match_keeps_its_fixed_settings() {
     let mut rig = Rig::<History>::new(RigConfig::strategy(10, LinkProfile::LAN));

@@ -384,6 +384,7 @@ fn the_host_starts_a_match_before_all_are_ready() {
     }
 }
 
+// Finding R8.
 #[test]
 fn the_hosts_notice_pause_and_speed_apply_in_a_lobby() {
     for policies in modes(StartWhen::HostSays) {

@@ -169,6 +169,7 @@ fn a_client_reconnecting_as_another_player_continues_as_that_player() {
     }
 }
 
+// Finding A5-1.
 #[test]
 fn a_silent_identity_returns_at_once_and_is_barred_if_it_is_removed_again() {
     let mut rig = Rig::<History>::new(patient(7, 8));

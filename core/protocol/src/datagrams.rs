@@ -475,6 +475,7 @@ mod tests {
         assert_eq!(world.sent.0, 1_000);
     }
 
+    // Finding R5.
     #[test]
     fn the_first_split_after_a_pause_probes_immediately() {
         let mut world = TwoEnds::new(SURE_BYTES);

@@ -187,6 +187,7 @@ mod tests {
         assert!(DialPacket::read(&bytes[1..]).is_none());
     }
 
+    // Finding R6.
     #[test]
     fn a_refusal_is_accepted_only_by_its_own_dial() {
         let ticket = ticket();

@@ -191,6 +191,7 @@ mod tests {
         folder
     }
 
+    // Finding R3.
     #[test]
     fn an_earlier_matchs_save_is_never_replaced_even_if_all_names_are_taken() {
         let folder = folder("match-save");

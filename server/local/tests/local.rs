@@ -275,6 +275,7 @@ fn a_match_ended_by_its_step_reports_the_tick_and_the_reason() {
     assert_eq!(game.advance_at(now, |_, _| 0), Err(ended));
 }
 
+// Finding A5-2.
 #[test]
 fn a_failed_start_reports_the_reason() {
     let start = || Local::action(Tale::default(), RULES);
