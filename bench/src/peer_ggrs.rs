@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn moving_sticks_roll_back_8_frames_every_frame() {
+    fn moving_sticks_cause_an_8_frame_rollback_every_frame() {
         for checksums in [Checksums::Off, Checksums::EverySecondFrame] {
             let counts = counts_after(300, Sticks::Moving, checksums);
             assert_eq!(counts.rebuilds, 300);

@@ -538,7 +538,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
         #[test]
-        fn diff_is_empty_exactly_if_digests_are_equal(left in any(), right in any()) {
+        fn diff_is_empty_if_and_only_if_digests_are_equal(left in any(), right in any()) {
             let found = diff(&left, &right, 1_000);
             prop_assert_eq!(found.is_empty(), digest(&left).unwrap() == digest(&right).unwrap(), "{:?}", found);
             prop_assert!(found.iter().all(|one| one.left != one.right), "{:?}", found);

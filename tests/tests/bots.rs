@@ -250,7 +250,7 @@ fn seats_pass_between_humans_and_bots_mid_match() {
 }
 
 #[test]
-fn a_check_runs_a_game_with_bots() {
+fn check_accepts_a_game_with_bots() {
     let script = Script::inputs([[0, 0], [3, -2], [-7, 7]])
         .players(3)
         .commands(|_, luck| (luck.below(60) == 0).then_some(()));

@@ -139,7 +139,7 @@ fn equally_slow_players_are_not_removed() {
 }
 
 #[test]
-fn a_longer_patience_gives_a_larger_budget() {
+fn a_longer_kick_after_lets_a_slow_client_play_longer() {
     let mut config = RigConfig::strategy(6, LinkProfile::LAN);
     config.policies.sealing = SealWhen::WaitForAll {
         kick_after: SECOND * 60,

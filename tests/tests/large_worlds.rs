@@ -174,7 +174,7 @@ fn a_client_of_a_large_world_reconnects_by_frames() {
 /// A resumed server has the same digests, even if the killed one had kept other worlds.
 #[test]
 #[cfg_attr(debug_assertions, ignore = "long: the check plays it in release")]
-fn after_a_server_kill_clients_of_a_large_world_reconnect_by_frames() {
+fn clients_reconnect_without_downloading_a_large_world_after_a_server_kill() {
     let mut rig = large(2, MatchConfig::action(), Made::OneList);
     rig.crash(SECOND / 2);
     rig.run(SECOND / 2);

@@ -187,7 +187,7 @@ fn a_pause_of_any_length_causes_no_stall_and_removes_no_player() {
 }
 
 #[test]
-fn a_figure_stands_still_during_a_pause_and_does_not_jump_afterwards() {
+fn a_drawn_player_stands_still_during_a_pause_and_does_not_jump_afterwards() {
     for (link, turn) in [(LinkProfile::WAN, 1), (LinkProfile::LAN, 3)] {
         let mut config = config(4, link, 0);
         config.policies.turn = twinstep_server::config::TurnLength::Fixed(turn);

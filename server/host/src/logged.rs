@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_with_one_line_a_second_loses_no_line() {
+    fn a_log_line_once_a_second_is_never_dropped() {
         let mut room = LogRoom::new();
         let admitted = (0..10_000).filter(|second| room.admit(LINE_EACH * *second));
         assert_eq!(admitted.count(), 10_000);

@@ -127,7 +127,7 @@ fn an_arena_of_a_strategy_game_finds_no_fault() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_run_to_the_last_counter() {
+fn the_same_seed_gives_an_identical_report() {
     let run = |seed| {
         let arena = arena(Race::default(), (), racers())
             .link("awful")

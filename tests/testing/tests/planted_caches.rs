@@ -102,7 +102,7 @@ game!(Switches, frame, _fx, me => {
 });
 
 #[test]
-fn a_variable_set_only_here_is_reported() {
+fn an_environment_variable_set_in_only_one_process_is_reported() {
     // The second process must reach the check, so the variable is only read after it.
     let found = check(Switches::default(), (), presses());
     if std::env::var_os(SWITCH).is_some() {

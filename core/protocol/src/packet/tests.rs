@@ -135,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_not_a_large_command_or_answer(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+    fn random_bytes_give_an_error_or_a_bounded_large_command_or_answer(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
         let players = [PlayerId(3)];
         let near = UpContext { wanted: Tick(5), next: Tick(9), turn: 4, command_delay: 0, players: &players };
         if let Ok(given) = large::read_command::<u8>(&bytes, &near) {
