@@ -299,9 +299,9 @@ impl Pace {
         }
     }
 
-    /// Moves the clock to `now` while the match is paused: the input tick stays `lead` ticks ahead of `known`, the
-    /// first tick that no received turn covers. So it moves only when the paused match is single-stepped. Ticks that
-    /// are already sealed are skipped. Reports about earlier samples no longer steer the clock.
+    /// Moves the clock to `now` while the match is paused. The input tick stays `lead` ticks ahead of `known`, the
+    /// first tick that no received turn covers, so it advances only when the match is single-stepped. Ticks that are
+    /// already sealed are skipped. Reports about the inputs sampled so far no longer steer the clock.
     pub fn stand_still(&mut self, now: Duration, authority: Tick, known: Tick, lead: u32) -> Beat {
         self.clock.skip(now);
         if known > self.distance.known() {

@@ -32,7 +32,7 @@ const FULL_RATE_MS: f64 = 100.0;
 const EARLY: Duration = Duration::from_millis(1);
 /// A turn that has waited here for this much longer than needed causes a leap.
 const LEAP_MS: f64 = 600.0;
-/// The slack left after a leap.
+/// The slack that remains after such a leap.
 const LEAP_TO_MS: f64 = 100.0;
 /// If batches are too late, the clock leaps if it can make the turns run at least this much earlier.
 const LEAP_LATE_MS: f64 = 100.0;

@@ -332,7 +332,7 @@ pub struct SessionStats {
     pub timeline: TimelineStats,
     /// Sealed ticks for which the server had no input from one of this session's players.
     pub fills: u64,
-    /// The number of heals: this client continued from the server's world after its own differed.
+    /// The number of times this client continued from the server's world because its own differed.
     pub heals: u64,
     pub commands_sent: u64,
     pub commands_executed: u64,
@@ -365,8 +365,8 @@ pub struct SessionStats {
     pub pause_ms_max: f64,
     /// Median time from sampling an input of this session to its step in the authority, in ms (at most 1,022).
     pub confirmed_ms_p50: i32,
-    /// The sum of these times over all of this session's inputs, in ms; with `confirmed_inputs` it gives the mean over
-    /// any period.
+    /// The sum of the times from sampling an input of this session to its step in the authority, in ms. Its increase
+    /// divided by that of `confirmed_inputs` is the mean over a period.
     pub confirmed_ms_sum: f64,
     /// Inputs of this session (in lockstep: batches) that ran in the authority.
     pub confirmed_inputs: u64,

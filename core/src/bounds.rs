@@ -19,8 +19,8 @@ pub const LEAD_MIN: u32 = 64;
 /// [`lead_max`]. With one second, bots on the preset `awful` saw a frozen picture for up to 1.04 % of a minute; the
 /// target is 1 %.
 pub const LEAD_TIME: Duration = Duration::from_millis(1_200);
-/// Once the memos of [`Effects::each`](crate::Effects::each) in a prediction take this many bytes, none is added:
-/// further ticks are rebuilt without memos.
+/// Once the memos of [`Effects::each`](crate::Effects::each) in a prediction take this many bytes, no new memo is
+/// added. A tick for which no earlier memo is free is rebuilt without one.
 pub const MEMO_BYTES_MAX: usize = 16 << 20;
 /// The largest input delay, in ticks.
 pub const DELAY_MAX: u32 = 32;
@@ -251,8 +251,8 @@ pub const LOAD_TICKS_MAX: u32 = 96_000;
 /// A packet reports the next tick to seal as at most this many ticks after the frame that the client needs next,
 /// because packets contain only 16 bits of a tick.
 pub const SEALING_AHEAD_MAX: u32 = 1 << 14;
-/// The maximum memory for the frames kept while a world is being sent, in bytes, not counting the heap memory of the
-/// game's own types.
+/// While a world is being sent, frames beyond the [`backlog`] are kept only up to this many bytes in total, not
+/// counting the heap memory of the game's own types. The backlog itself is kept even above this limit.
 pub const LOAD_FRAMES_BYTES_MAX: usize = 16 << 20;
 /// The time for which the server keeps the state of an interrupted join while its client tries to reconnect: the rest
 /// of the world, and the frames since then.

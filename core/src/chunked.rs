@@ -253,7 +253,8 @@ impl<T: Serialize, const N: usize> Serialize for PlainList<'_, T, N> {
     }
 }
 
-/// The digested form. It does not need a field for the list's length, which is part of the last chunk's digest.
+/// The digested form. It needs no field for the list's length, which follows from the number of chunks and the length
+/// of the last one.
 struct Digests<'a, T>(&'a [Arc<Chunk<T>>]);
 
 impl<T: Serialize> Serialize for Digests<'_, T> {

@@ -480,7 +480,8 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// Finding P3-M5: a host that also plays dials an address in its own network, not the router's.
+    /// Finding P3-M5: many routers do not route their public address back, so a host that also plays must find an
+    /// address in its own network among those it dials.
     #[test]
     fn the_host_can_always_dial_its_own_server() {
         let at = |text: &str| text.parse::<SocketAddr>().unwrap();

@@ -103,8 +103,8 @@ where
         .finish()
 }
 
-/// Writes an event as a JSON object without duplicate keys, whatever the field names, because strict readers refuse
-/// them.
+/// Writes an event as a JSON object. Keys are unique even if two fields have the same name, because strict readers
+/// refuse duplicates.
 struct Objects;
 
 impl<S, N> FormatEvent<S, N> for Objects

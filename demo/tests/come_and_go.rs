@@ -49,7 +49,8 @@ fn a_ticket_in_a_file_is_readable_only_by_its_owner() {
     assert!(of(&["--spectate"]).starts_with("twinstep-ticket-"));
 }
 
-/// The first ticket is out of date by then: the second process enters with the ticket that the first process stored.
+/// The second process gets the first ticket, which is out of date, and enters with the ticket that the first process
+/// stored.
 #[test]
 fn a_player_reconnects_with_its_stored_ticket_after_its_process_is_killed() {
     let folder = Folder::with_a_key("killed");

@@ -1,8 +1,9 @@
-//! A Prometheus that scrapes a server during play: every expression of the dashboard and of the alerts is evaluated.
+//! A Prometheus scrapes a server during play. Every panel expression, and every selector of a panel or an alert, must
+//! find a series.
 //!
-//! A panel expression that is empty unless something is wrong ends with `> 0`, and is evaluated without that ending. An
-//! alert is evaluated selector by selector, with each word of a label's pattern separately, because a selector with a
-//! renamed word does not find a series.
+//! A panel expression that is empty unless something is wrong ends with `> 0`; it is evaluated without that ending. A
+//! selector such as `name{label=~"a|b"}` is evaluated once for `a` and once for `b`, so that a renamed label value is
+//! noticed.
 
 use std::collections::BTreeSet;
 use std::fs;

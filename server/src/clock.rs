@@ -123,7 +123,8 @@ pub(super) struct Return {
     pub(super) from_first: bool,
 }
 
-/// Admitted requests: the speed, pause and steps, which the next turn's cadence applies; and saves.
+/// The admitted requests: a speed, a pause and single steps, which take effect in the cadence of the next turn, and a
+/// save. Also the state needed to admit saves and to free the seats of a deserted paused match.
 #[derive(Debug, Default)]
 pub(super) struct Requested {
     pub(super) tick_ns: Option<u32>,

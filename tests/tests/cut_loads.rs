@@ -12,7 +12,7 @@ use twinstep_rig::rig::RigConfig;
 const SECOND: Duration = Duration::from_secs(1);
 const DIAL: Duration = Duration::from_secs(4);
 
-/// A player in a match with a world of this many bytes, and a second player that joins over this link.
+/// A match with one player and a world of `world_bytes` bytes, and a second player that joins over a slow link.
 struct Loads {
     lines: Lines<EdgeCases>,
     late: usize,

@@ -1,5 +1,5 @@
-//! Saved packets and bytes on lossless links: inputs and frames in flight are not repeated, and clients without changes
-//! rest. Play must not get worse, so each test compares with the result without the saving.
+//! Savings on lossless links: inputs and frames in flight are not sent again, and a client whose inputs do not change
+//! skips packets. The tests check the savings, and that play gets no worse because of them.
 
 use std::sync::Arc;
 use std::time::Duration;

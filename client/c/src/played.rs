@@ -1,4 +1,4 @@
-//! [`CMatch`]: a match as a C program plays it, joined or alone, with its state, its events and its last error text.
+//! [`CMatch`]: a match played by a C program, over the network or alone, with its state, events and last error text.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

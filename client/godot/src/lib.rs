@@ -33,7 +33,8 @@ impl Played {
     }
 }
 
-/// A match as a node. From GDScript: `$Match.join(ticket)` or `$Match.play_alone()`, and its signals.
+/// A match as a node. A script calls `$Match.join(ticket)` or `$Match.play_alone()`, and connects to the node's
+/// signals.
 #[derive(GodotClass)]
 #[class(init, base = Node2D)]
 struct BoxesMatch {

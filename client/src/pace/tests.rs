@@ -302,7 +302,8 @@ fn a_clock_that_samples_only_sealed_ticks_jumps_ahead() {
     assert!(pace.input_tick() > ahead + 60, "{}", pace.input_tick());
 }
 
-/// A clock that waited at the end of its window for turns, which then arrive in real time.
+/// Returns a clock that waits at the end of its window for turns, and the current time. The tests then let turns arrive
+/// in real time.
 fn waited(rtt: Duration) -> (Pace, Duration) {
     let mut pace = Pace::start(CONFIG, ms(0), Tick(0), rtt);
     let window = input_window(TICK);

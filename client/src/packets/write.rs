@@ -60,7 +60,8 @@ const EVERY_MAX: Duration = Duration::from_millis(50);
 const JITTER_PARTS: u32 = 3;
 
 impl<S: Simulation, V: Show<S>> Session<S, V> {
-    /// Writes the next packet if it is `due`, or if an extra datagram may leave.
+    /// Writes the next packet: a hello or play packet if `due`, a goodbye as soon as the session is closed. While
+    /// playing, an extra datagram (older inputs, a chunk) may leave before the next packet is due.
     pub(crate) fn write(&mut self, now: Duration, due: bool, out: &mut [u8]) -> Option<usize> {
         let mut packet = Writer::new(out);
         let written = match &self.stage {

@@ -144,7 +144,7 @@ enum Takes {
     Others,
 }
 
-/// The poses of one tick, each key once.
+/// The poses of one tick. If a key is put more than once, its last pose is drawn.
 pub struct Poses<K, P> {
     locals: PlayerSet,
     takes: Takes,

@@ -41,7 +41,8 @@ struct HeldUp {
 }
 
 impl WorldDownload {
-    /// Ends the download because the connection is lost. `arrived` is the part of the world received over it.
+    /// Interrupts the download because the connection is lost. Keeps `arrived`, the part of the world received so far,
+    /// so that the next connection can continue from it.
     pub(crate) fn interrupt(&mut self, arrived: Option<Vec<u8>>) {
         if let Some(world) = self.coming.take() {
             let arrived = arrived.filter(|bytes| !bytes.is_empty());
@@ -116,7 +117,7 @@ impl WorldDownload {
         (took >= Duration::from_secs(1)).then(|| took.mul_f64(left as f64 / came as f64))
     }
 
-    /// Returns `true` if bytes of the world have arrived since the wait started.
+    /// Returns `true` if the session is waiting and more bytes of the world have arrived after the first ones.
     #[cfg(feature = "udp")]
     pub(crate) fn is_progressing(&self) -> bool {
         let HeldUp {

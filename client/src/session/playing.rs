@@ -195,8 +195,8 @@ impl<S: Simulation, V: Show<S>> Playing<S, V> {
         }
     }
 
-    /// Continues sampling at `at`, because the authority went back, and the inputs of ticks that did not happen would
-    /// be too far ahead.
+    /// Restarts the pace and continues sampling at tick `at`. The authority went back, so the inputs already sampled
+    /// would be too far ahead of it.
     fn sample_from(&mut self, at: Tick) {
         self.restart_pace();
         self.replica.timeline.local_actions_mut().skip_to(at);

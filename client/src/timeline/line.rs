@@ -221,7 +221,8 @@ impl<S: Simulation> Assume<'_, S> {
         data.claims.sort_unstable_by_key(|c| (c.player, c.seq));
     }
 
-    /// Adds announced commands at their tick, or in the line's first frame if their tick has passed.
+    /// Adds announced commands at their tick, or in the line's first frame if their tick has passed. Then removes the
+    /// commands and fragments of players without a seat, and sorts the commands.
     pub(super) fn remote_commands(&self, world: &World<S>, data: &mut FrameData<S>) {
         let announced = &self.grounds.announced;
         let none_own = data.commands.is_empty() && data.fragments.is_empty();

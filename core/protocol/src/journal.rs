@@ -1,7 +1,8 @@
 //! The record format of a match's file: its journal, which is also its replay.
 //!
 //! Invariants: a record is read whole or not at all. Checksums are chained through all earlier records, so an altered,
-//! moved or spliced-in record is an error at that record or at the next payload. A turn without events costs 2 bytes.
+//! moved or spliced-in record is an error at that record or at the next payload. A turn without events costs 2 bytes,
+//! if it has as many ticks as the turn before.
 //!
 //! ```text
 //!  file     Start · World · Turn · Idle · Idle · … · Digest · World · …                 · End
@@ -11,9 +12,9 @@
 //!  chain    seed ─► xxh3(head) ─► xxh3(payload) ─► xxh3(next head) ─► …    a check is the low bytes
 //! ```
 //!
-//! Undetected damage: a head's one-byte check misses damage with a chance of 1/256, and a payload's four-byte check
-//! with a chance of 2⁻³². All 64 bits seed the next check, so every later check tests for missed damage again: after n
-//! idle turns it is still missed with a chance of 256⁻ⁿ, and after one payload with a chance of 2⁻³². The digests
+//! Undetected damage: a head's one-byte check misses damage with probability 1/256, and a payload's four-byte check
+//! with probability 2⁻³². All 64 bits seed the next check, so every later check tests for missed damage again: after n
+//! idle turns it is still missed with probability 256⁻ⁿ, and after one payload with probability 2⁻³². The digests
 //! inside the journal detect the rest.
 //!
 //! No I/O here: [`JournalWriter`] appends to a `Vec`, [`JournalReader`] reads from slices or from a [`JournalSource`].

@@ -136,7 +136,8 @@ impl Lineages {
         self.seen.contains_key(&lineage)
     }
 
-    /// The lowest valid generation of a lineage. Returns `None` if the server has not seen the lineage.
+    /// The lowest valid generation of a lineage; [`u32::MAX`] if none is valid. Returns `None` if nothing is recorded
+    /// for the lineage.
     #[must_use]
     pub fn safe(&self, lineage: u64) -> Option<u32> {
         self.seen.get(&lineage).map(|seen| seen.safe)
@@ -375,7 +376,8 @@ impl<K: Ord + Clone> LineageTable<K> {
         }
     }
 
-    /// The entry of a holder. `None` if the server has seen no ticket of this holder, so all of them are valid.
+    /// The entry of a holder. Returns `None` if the table never had one or has dropped it (see [`tidy`](Self::tidy));
+    /// it then refuses no ticket of this holder.
     #[must_use]
     pub fn get(&self, holder: &K) -> Option<&Lineages> {
         self.holders.get(holder)

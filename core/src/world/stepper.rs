@@ -1,7 +1,7 @@
 //! [`Stepper`]: the only code that steps a world.
 //!
-//! Law **Canonical**, on the stepping side: a frame is checked as a whole before anything changes, so a world is never
-//! half stepped.
+//! Law **Canonical**, on the stepping side: a frame is checked as a whole before anything changes, so a refused frame
+//! leaves the world unchanged.
 
 use alloc::format;
 use alloc::string::String;

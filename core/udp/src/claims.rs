@@ -49,7 +49,7 @@ pub struct TicketClaims {
     pub ticket_id: u64,
     /// The ticket's position in the order of its holder's tickets, and its expiry.
     pub stamp: Stamp,
-    /// The identity of the holder: a spectator if the ticket has no seats.
+    /// The identity of the holder. Its role is spectator if the ticket has no seats.
     pub identity: Identity,
     /// The match for which the ticket is valid.
     pub match_id: MatchId,

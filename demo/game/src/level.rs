@@ -116,7 +116,8 @@ impl Rules {
         }
     }
 
-    /// The campaign: a lobby, waves, a boss; won or lost, then the next round.
+    /// The rules of the campaign: the players gather in a lobby, then fight waves of enemies and a boss. After a
+    /// victory or a defeat, they can start the next round.
     #[must_use]
     pub fn campaign() -> Rules {
         let places = [

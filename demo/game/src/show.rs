@@ -356,7 +356,8 @@ mod tests {
         }
     }
 
-    /// Row 67: the other player's input is not known here yet; its shots are guessed, and not drawn.
+    /// Row 67: while the input of another player is not known here, a shot that follows from it is a guess, and is not
+    /// drawn.
     #[test]
     fn a_guessed_shot_is_not_drawn_until_it_is_known() {
         let (solo, _) = played(8);

@@ -33,7 +33,7 @@ pub struct HostConfig {
     pub listen: SocketAddr,
     /// The addresses that tickets name and players dial, if not `listen` (behind NAT, or bound to every address).
     pub public: Vec<ServerAddress>,
-    /// Also accepts browsers. Needs the feature `web`.
+    /// If set, browsers can join too. Needs the feature `web`.
     pub web: Option<WebConfig>,
     /// One or two keys. Tickets sealed with any of them are accepted; the first seals new ones.
     pub keys: Vec<TicketKey>,

@@ -160,7 +160,7 @@ impl Drop for Making {
     }
 }
 
-/// A session with a valid ticket for a match that does not run.
+/// A session with a valid ticket for a match that is not running.
 pub(super) type Wanted = (SessionId, TicketClaims);
 
 const WANTED_MAX: usize = 2 * twinstep_udp::SESSIONS_MAX;

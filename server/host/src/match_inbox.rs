@@ -67,7 +67,7 @@ impl InboxSender {
         self.send_within(event, INBOX_MAX)
     }
 
-    /// Sends a packet. Returns `false` if the part of the inbox for packets is full, or its match is over.
+    /// Sends a packet. Returns `false` if the inbox has no room left for packets, or if its match is over.
     pub(super) fn send_packet(&self, packet: FromIo) -> bool {
         self.send_within(packet, INBOX_MAX - RESERVED)
     }
@@ -86,7 +86,7 @@ impl MatchInbox {
         self.receive.try_recv().ok()
     }
 
-    /// Sets whether a new event wakes the match. Returns `true` if it listens and an event is already here.
+    /// Sets whether a new event wakes the match. Returns `true` if `listens` is set and an event is already waiting.
     pub(super) fn listen(&self, listens: bool) -> bool {
         self.listening.set(listens);
         listens && !self.receive.is_empty()

@@ -194,8 +194,8 @@ impl Socket {
         Ok(1)
     }
 
-    /// The socket without tokio, for sending. tokio holds back a send until it has seen the socket writable, for
-    /// example after each [`rouse`](Socket::rouse).
+    /// The socket without tokio, for sending. After each [`rouse`](Socket::rouse) to `true` the socket is newly
+    /// registered, and tokio refuses to send until the system has reported it as writable.
     fn bare(&self) -> SockRef<'_> {
         match &self.inner {
             Inner::Rousing(socket) => SockRef::from(socket),

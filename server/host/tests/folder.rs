@@ -20,7 +20,7 @@ impl Drop for RemoveOnDrop {
 }
 
 impl Folder {
-    /// A different folder each time, even with the same name.
+    /// Creates an empty folder. Each call gets its own, even for the same name.
     pub(crate) fn new(name: &str) -> Folder {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let (process, n) = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));

@@ -157,11 +157,12 @@ struct AnswerRow<'a, S: Simulation> {
 }
 
 /// Writes a journal, e.g. a [`StoredJournal`](twinstep_host::StoredJournal), as lines of JSON: its sealed frames, not
-/// the resulting worlds. Cost: about 200 bytes per tick of four players with small inputs, and 10 µs.
+/// the resulting worlds. Cost per tick, for four players with small inputs: about 200 bytes and 10 µs.
 ///
 /// # Errors
-/// [`ExportError`] if the journal cannot be read or is of another game or version, or the lines cannot be written. The
-/// lines written by then remain.
+/// [`ExportError`] if the journal cannot be read, has no intact start or world, belongs to another game or version, or
+/// cannot be decoded, or if a line cannot be written. Lines already written remain. Damage after the first world is not
+/// an error: see [`Exported::stopped`].
 pub fn export_journal<S: Simulation>(
     mut journal: impl JournalSource,
     out: &mut impl Write,

@@ -1,11 +1,12 @@
-//! [`Ops`]: the operator's tools next to a host, from before its start until after its end.
+//! [`Ops`]: the operator's tools that run alongside a host, from before its start until after its end.
 //!
 //! ```text
 //!  OpsConfig ─open─▶ Ops ─attach─▶ HostConfig ─▶ the host starts
 //!                     └──start(HostControl)──▶ RunningOps: admin port, fleet, old journals ─leave─▶ the fleet is informed
 //! ```
 //!
-//! Invariant: `open` reports all errors of the tools' files and addresses before the host has created any file.
+//! Invariant: `open` binds the admin addresses and opens the token and ban files, so their errors are reported before
+//! the host has created a file.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};

@@ -56,7 +56,9 @@ impl Moment {
         }))
     }
 
-    /// Steps from this moment onwards. Returns the first world that differs, with its tick; `None` if all agree.
+    /// Steps from this moment to the end of its run. Returns the first tick whose step failed or whose world differs,
+    /// with the error or the world. Returns `None` if all worlds agree, if this moment's world cannot be decoded, or if
+    /// frames or digests are missing.
     pub(crate) fn run<S: Simulation>(
         &self,
         rules: &S::Rules,

@@ -15,7 +15,8 @@ use twinstep_core::world::FrameError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The file is torn, corrupt, or not a journal.
+    /// The journal cannot be read: it is torn or corrupt, has another format version, is not a journal, or reading
+    /// failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(

@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// The number of journal bytes per purpose, including headers and checks.
+/// The number of journal bytes for each kind of record, including heads and checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindBytes {
     /// Turns with events.

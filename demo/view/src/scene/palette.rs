@@ -76,7 +76,7 @@ pub(crate) enum ColorMode {
     /// The palette of Okabe and Ito.
     #[default]
     Safe,
-    /// The same hues on black, players brighter, enemies redder.
+    /// The same hues on a nearly black floor: players and enemies are lighter, hostile shots and blasts redder.
     Contrast,
     /// Shapes and brightness only.
     Gray,

@@ -23,7 +23,7 @@ macro_rules! sprites {
 sprites! {
     /// One opaque colour, for boxes and lines.
     White: 4 x 4,
-    /// A rounded box, drawn in nine parts.
+    /// A rounded box, drawn as a nine-slice.
     Panel: 24 x 24,
     Frame: 24 x 24,
     Dot: 48 x 48,

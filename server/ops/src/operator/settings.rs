@@ -154,7 +154,7 @@ impl Public {
     }
 }
 
-/// The safety of a journal.
+/// The failures that a journal survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DurabilityWord {
     /// A crash of this process.

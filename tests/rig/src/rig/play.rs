@@ -24,8 +24,8 @@ pub enum InputPattern {
 }
 
 impl InputPattern {
-    /// Returns `Some(true)` if values change at this tick, for games without human-like players. Returns `None` if no
-    /// value ever changes.
+    /// Returns whether values change at this tick, or `None` if they never change. For games that do not simulate human
+    /// players: [`Human`](InputPattern::Human) counts as [`Sticky`](InputPattern::Sticky).
     #[must_use]
     pub fn changes(self, now: Tick) -> Option<bool> {
         match self {
