@@ -1,10 +1,10 @@
 //! The server's answers to queries: blasts, tosses, and secrets.
 //!
 //! ```text
-//!   Query::Blast ──▶ physics mirror: area query, walls and crates hide bodies ──▶ the bodies hit, and how near each is
-//!                    (for a shell, other players stand where its owner's screen showed them: `seen_by`)
-//!   Query::Toss  ──▶ physics flights: rigid bodies, pushed with luck ──▶ paths
-//!   Query::Loot, Query::Crit ──▶ a random number ──▶ an outcome that no client can predict
+//!   Query::Blast             ──▶ an area query; walls and crates hide bodies  ──▶ the bodies hit, and how near each is
+//!                                  (for a shell, other players stand where its owner's screen showed them: `seen_by`)
+//!   Query::Toss              ──▶ flights of rigid bodies, pushed with luck    ──▶ paths
+//!   Query::Loot, Query::Crit ──▶ a random number                              ──▶ an outcome that no client can predict
 //! ```
 //!
 //! Besides `judge` and `terms`, this is the only file in the game that uses the server crate. It keeps no state between
