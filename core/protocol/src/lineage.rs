@@ -136,8 +136,8 @@ impl Lineages {
         self.seen.contains_key(&lineage)
     }
 
-    /// The lowest valid generation of a lineage; [`u32::MAX`] if none is valid. Returns `None` if nothing is recorded
-    /// for the lineage.
+    /// The lowest valid generation of a lineage; [`u32::MAX`] if none is valid. Returns `None` if the lineage
+    /// is unknown.
     #[must_use]
     pub fn safe(&self, lineage: u64) -> Option<u32> {
         self.seen.get(&lineage).map(|seen| seen.safe)

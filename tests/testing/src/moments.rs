@@ -56,7 +56,7 @@ impl Moment {
         }))
     }
 
-    /// Steps from this moment to the end of its run. Returns the first tick whose step failed or whose world differs,
+    /// Steps from this moment to the end of its run. Returns the first tick with a failed step or a different world,
     /// with the error or the world. Returns `None` if all worlds agree, if this moment's world cannot be decoded, or if
     /// frames or digests are missing.
     pub(crate) fn run<S: Simulation>(
