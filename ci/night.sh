@@ -13,10 +13,10 @@ portion=30
 games=(the_history_game_survives_chaos powderkeg_survives_chaos the_game_of_edges_survives_chaos)
 cores=$(getconf _NPROCESSORS_ONLN)
 folder=$(mktemp -d)
-end=$(awk -v now="$(date +%s)" -v hours="$hours" 'BEGIN { printf "%d", now + hours * 3600 }')
 
 # All packages, as in the whole check: nothing is built twice.
 cargo test --workspace --release --locked --test chaos --no-run || exit 1
+end=$(awk -v now="$(date +%s)" -v hours="$hours" 'BEGIN { printf "%d", now + hours * 3600 }')
 
 # One process: every `cores`-th portion, each in all games.
 play() {
