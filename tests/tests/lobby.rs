@@ -50,7 +50,8 @@ fn a_match_starts_when_enough_players_are_there_and_all_are_ready() {
         let both = vec![Some("anna".to_owned()), Some("ben".to_owned())];
         assert_eq!(names(&party), (both.clone(), both.clone()), "in the lobby");
         let presence = party.clients[0].session.presence();
-        assert_eq!(presence.link(twinstep_core::PlayerId(1)), None);
+        assert_eq!(presence.link(PlayerId(1)), None);
+        assert_eq!(presence.link(PlayerId(255)), None, "no such player");
         assert_eq!(party.stage(ben), Some(SessionStage::Lobby));
         assert_eq!(
             party.clients[ben].session.seats(),

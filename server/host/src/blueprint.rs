@@ -198,6 +198,8 @@ mod tests {
             blueprint.hooks.set_up(move |_| {
                 sets.fetch_add(1, Ordering::Relaxed);
             });
+            // Another hook does not replace it.
+            blueprint.hooks.set_up(|_| {});
             blueprint
         };
         let name = format!("twinstep-blueprint-{}.journal", std::process::id());

@@ -172,6 +172,8 @@ mod tests {
         for tick in 0..100 {
             files.write(&Incident::new(Tick(tick), Trouble::Job, "small"));
         }
+        // Of a fatal kind, but survived: it takes no place of a fatal one.
+        files.write_survived(&Incident::new(Tick(100), Trouble::Journal, "lost"));
         assert_eq!(count(), FILES_MAX);
         for tick in 100..200 {
             files.write(&Incident::new(Tick(tick), Trouble::MatchHangs, "fatal"));

@@ -14,7 +14,7 @@ use twinstep_udp::{Identity, MatchId, Role, TicketKey};
 
 use crate::folder::Folder;
 use crate::loopback::{counter, loopback};
-use crate::players::{Player, wait, wait_blocking};
+use crate::players::{Player, closed_by, wait, wait_blocking};
 
 fn server() -> Server<Counter> {
     Server::action(Counter::default(), ()).players(4)
@@ -119,6 +119,22 @@ fn a_drained_server_keeps_its_match_and_its_players_reconnect() {
     anna.play_until(|anna| anna.events.iter().any(back) && anna.tick() > last + 60)
         .unwrap();
     second.shutdown();
+}
+
+#[test]
+fn a_match_ended_by_its_host_is_over_for_its_players_and_its_journal() {
+    let folder = Folder::new("ended");
+    let path = folder.0.join("match.journal");
+    let running = server().journal(&path).listen("127.0.0.1:0").unwrap();
+    let mut anna = Player::<Counter>::join(&running.ticket("anna").unwrap());
+    anna.play_until(|anna| anna.tick() > Tick(10)).unwrap();
+    let ending = std::thread::Builder::new();
+    let ending = ending.spawn(move || running.end()).unwrap();
+    let ended = anna.play_until(|_| false);
+    assert_eq!(ended, Err(closed_by(CloseCode::MatchOver)));
+    ending.join().unwrap();
+    let refused = server().resume(&path).listen("127.0.0.1:0").err().unwrap();
+    assert!(refused.to_string().contains("is over"), "{refused}");
 }
 
 /// Finding O5: the process of a failed match exited with success.

@@ -316,6 +316,10 @@ fn the_error_for_another_programs_journal_names_its_build() {
     for word in ["echo", "version 1", "test build"] {
         assert!(refused.to_string().contains(word), "{refused}");
     }
+    let mut nameless = Index::scan(&server.file).unwrap();
+    nameless.about.build.clear();
+    let text = nameless.check(&ours).unwrap_err().to_string();
+    assert!(!text.contains("\"\""), "{text}");
     let refused = Replay::<Echo>::open(b"hello, world", &()).err();
     assert_eq!(refused, Some(JournalError::NotAJournal.into()));
 }
